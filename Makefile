@@ -1,0 +1,69 @@
+# Gnomon. `make demo` and `make test` need only Python >= 3.11 and make: each sets up .venv for itself the first time.
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-slow check lint types clean
+.DELETE_ON_ERROR:
+
+VENV := .venv
+BIN := $(VENV)/bin
+# Test processes at once. Each computes on one thread (tests/conftest.py), so that two do not fight over two cores.
+JOBS ?= 2
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --durations=10
+
+help:
+	@echo 'make demo       train the same small model under each position encoding and compare them'
+	@echo 'make test       the fast tests'
+	@echo 'make test-slow  the tests that take minutes: the built wheel, long trainings'
+	@echo 'make check      ruff, mypy and the fast tests: run it before a commit'
+	@echo 'make clean      remove .venv and what tools left behind (never runs/)'
+	@echo 'Python: the first of $(PYTHONS) that is >= 3.11, or PYTHON=/path/to/python'
+
+demo: $(VENV)/.core
+	$(BIN)/gnomon demo $(ARGS)
+
+test: $(VENV)/.dev
+	$(PYTEST) $(ARGS)
+
+test-slow: $(VENV)/.dev
+	$(PYTEST) -m slow $(ARGS)
+
+check: lint types test
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+# A stamp is written only when all before it succeeded. An installation that was killed leaves .unfinished behind (with
+# the process id of its make), and the next make begins again from nothing rather than trust what is there.
+PYTHONS := $(or $(PYTHON),python3.11 python3.12 python3.13 python3.14 python3 python)
+PIP := $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt
+
+$(VENV)/.core: pyproject.toml constraints.txt
+	@if [ -e $(VENV)/.unfinished ]; then \
+	    if kill -0 "$$(cat $(VENV)/.unfinished)" 2>/dev/null; then \
+	        echo "Another make (process $$(cat $(VENV)/.unfinished)) is installing into $(VENV): wait for it." >&2; exit 1; \
+	    fi; \
+	    echo 'An earlier installation did not finish: starting $(VENV) anew.'; rm -rf $(VENV); \
+	fi
+	@for python in $(PYTHONS); do \
+	    if $$python -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	        echo "Setting up $(VENV) with $$python. The first time this downloads PyTorch, which can take minutes."; \
+	        mkdir -p $(VENV) && echo $$PPID > $(VENV)/.unfinished && exec $$python -m venv $(VENV); \
+	    fi; \
+	done; \
+	echo 'Gnomon needs Python >= 3.11 with its venv and ensurepip modules (Debian and Ubuntu: the package python3-venv).' >&2; \
+	echo 'None of these is one: $(PYTHONS). Install one, or name it: make PYTHON=/path/to/python ...' >&2; \
+	exit 1
+	$(PIP) --upgrade pip
+	$(PIP) --build-constraint constraints.txt --editable .
+	@mv $(VENV)/.unfinished $@ && touch $@
+
+$(VENV)/.dev: $(VENV)/.core
+	@rm $(VENV)/.core && echo $$PPID > $(VENV)/.unfinished
+	$(PIP) --group dev
+	@mv $(VENV)/.unfinished $(VENV)/.core && touch $(VENV)/.core $@

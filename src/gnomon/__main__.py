@@ -1,0 +1,5 @@
+"""`python -m gnomon` is the `gnomon` command."""
+
+from gnomon.cli.main import main
+
+main()

@@ -1,0 +1,97 @@
+"""`gnomon`: the frame of the command line.
+
+A command is a file beside this one that defines `command`, and a line in COMMANDS. Help, completion and version read
+the table alone, so that none of them waits for torch; a command's file is imported when that command is run.
+"""
+
+from importlib import import_module
+from importlib.util import find_spec
+
+import click
+from click.shell_completion import CompletionItem
+
+from gnomon._version import __version__
+from gnomon.cli.failures import failures_reported
+from gnomon.errors import unknown
+
+COMMANDS = {
+    "demo": "Train the same small Transformer under each position encoding and compare them.",
+    "train": "Train a model on your text, or on the text that is already on this machine.",
+    "generate": "Let a trained model write.",
+    "lab": "Measure encodings beside each other, far past their training length.",
+    "plot": "Draw an encoding: heat map, wavelengths, scores, biases, saturation.",
+    "inspect": "Follow a text through a model: ids, vectors, positions, attention, next tokens.",
+    "order": "Show that without positions attention cannot tell who bit whom.",
+    "positions": "List the position encodings there are.",
+    "plan": "Count a model's parameters and its cache before you build it.",
+    "tokenizer": "Train a tokenizer, or see what one does to a text.",
+    "doctor": "Say what this machine has and how fast it multiplies.",
+    "completion": "Print the script that completes commands and options in your shell.",
+}
+
+
+def _module(name: str) -> str:
+    return f"gnomon.cli.{name}"
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and imports the one that is run."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names in the table's order; a name whose file is not there is not offered."""
+        return [name for name in COMMANDS if find_spec(_module(name)) is not None]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command's file; None where there is no such command."""
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        command: click.Command = import_module(_module(cmd_name)).command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Name the nearest command where the given one does not exist."""
+        known = self.list_commands(ctx)
+        if args[0] not in known and not args[0].startswith("-") and not ctx.resilient_parsing:
+            raise unknown("command", args[0], known)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands from the table, importing none of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name]) for name in self.list_commands(ctx)])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete command names from the table, importing none of them."""
+        names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
+        items = [CompletionItem(name, help=COMMANDS[name]) for name in names]
+        return items + click.Command.shell_complete(self, ctx, incomplete)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the group's own options; a mistake in them is reported like any other."""
+        ctx.meta[__name__] = "--json" in args
+        with failures_reported(ctx.meta[__name__]):
+            return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> None:
+        """Run the command. What it returns is dropped: its exit code is what it raises or passes to `ctx.exit`."""
+        with failures_reported(ctx.meta[__name__]):
+            super().invoke(ctx)
+
+
+@click.command(cls=LazyGroup, name="gnomon", context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="gnomon %(version)s")
+def cli() -> None:
+    """Choose a Transformer's sense of position by name; see it, test it, measure it.
+
+    Start with `gnomon demo`. Every command has --help, and --json for programs.
+    """
+
+
+def main() -> None:
+    """Run the command line on this process's arguments, and exit with its code."""
+    cli.main(prog_name="gnomon")
+
+
+__all__ = ["COMMANDS", "LazyGroup", "cli", "main"]
