@@ -3,6 +3,8 @@
 import json
 import math
 from collections.abc import Mapping
+from numbers import Integral, Real
+from pathlib import PurePath
 
 import click
 
@@ -10,22 +12,26 @@ SCHEMA_VERSION = 1
 
 
 def _plain(value: object) -> object:
-    """Replace what JSON cannot say: NaN and infinities become null, tuples lists, paths and other objects text."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if value is None or isinstance(value, str | int):
-        return value
-    return str(value)
+    """Turn numpy's numbers into Python's, paths into text, and NaN and infinities, which JSON cannot say, into null."""
+    match value:
+        case Mapping():
+            return {str(key): _plain(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_plain(item) for item in value]
+        case bool() | Integral():
+            return value if isinstance(value, bool) else int(value)
+        case Real():
+            return float(value) if math.isfinite(value) else None
+        case PurePath():
+            return str(value)
+    return value
 
 
 def print_json(payload: Mapping[str, object]) -> None:
     """Print `payload` on standard output as one JSON object that begins with `schema_version`.
 
     Keys keep their order. `schema_version` goes up when a key changes its meaning or leaves, not when one is added.
+    Raises TypeError for a value that is no number, text, path, list, mapping or None.
     """
     whole = _plain({"schema_version": SCHEMA_VERSION, **payload})
     click.echo(json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False))

@@ -1,0 +1,127 @@
+"""The options that commands share, so that one name means one thing everywhere.
+
+    @click.command("train")
+    @device_option
+    @seed_option
+    @config_options
+    @json_option
+    @click.pass_context
+    def command(ctx, device, seed, config_file, settings, as_json): ...
+
+None of them imports torch: what a device or a number of threads means is asked of `gnomon.device` by the command.
+"""
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+
+import click
+from click.core import ParameterSource
+
+from gnomon.errors import BadValue
+
+device_option = click.option(
+    "--device",
+    type=click.Choice(["auto", "cpu", "cuda", "mps"]),
+    default="auto",
+    show_default=True,
+    help="Where to compute.",
+)
+dtype_option = click.option(
+    "--dtype",
+    type=click.Choice(["auto", "float32", "bfloat16", "float16", "float64"]),
+    default="auto",
+    show_default=True,
+    help="Floating type of the products; auto takes bfloat16 only where this machine is fast at it.",
+)
+seed_option = click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same numbers."
+)
+threads_option = click.option(
+    "--threads", type=click.IntRange(min=1), help="Threads to compute with.  [default: torch's choice]"
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object for programs.")
+lang_option = click.option(
+    "--lang",
+    type=click.Choice(["en", "es", "pt"]),
+    default="en",
+    show_default=True,
+    help="Language of titles, labels and examples.",
+)
+quiet_option = click.option("--quiet", "-q", is_flag=True, help="No progress, only the result.")
+
+
+def _import_modules(ctx: click.Context, param: click.Parameter, modules: tuple[str, ...]) -> None:
+    """Import each of `modules`, found from the current folder too, so that what they register is known by name."""
+    if not modules:
+        return
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    for name in modules:
+        _import_module(name)
+
+
+def _import_module(name: str) -> None:
+    try:
+        import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
+            raise BadValue(
+                f"--import {name}: there is no such module in {Path.cwd()} or among the installed ones. "
+                "Give a module's name, such as my_encoding for my_encoding.py."
+            ) from error
+        raise BadValue(f"--import {name}: it imports {error.name!r}, which is not installed.") from error
+    except Exception as error:  # a user's module may fail in any way while it is imported
+        raise BadValue(f"--import {name}: importing it failed with {type(error).__name__}: {error}") from error
+
+
+import_option = click.option(
+    "--import",
+    metavar="MODULE",
+    multiple=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_import_modules,
+    help="Import a module of yours first, for the encodings it defines; may be repeated.",
+)
+
+
+def config_options(function: Callable[..., object]) -> Callable[..., object]:
+    """Add `--config FILE` and `--set KEY=VALUE`, given to the command as `config_file` and `settings`."""
+    file = click.option(
+        "--config", "-c", "config_file", type=click.Path(path_type=Path), help="Read settings from a TOML file."
+    )
+    sets = click.option(
+        "--set",
+        "settings",
+        metavar="KEY=VALUE",
+        multiple=True,
+        help="Set one setting by its dotted name, such as optim.lr=3e-4; may be repeated.",
+    )
+    return file(sets(function))
+
+
+def typed_flags(ctx: click.Context, keys: Mapping[str, str]) -> dict[str, object]:
+    """Collect the options that the user really typed, under their setting's name, for `load_config(flags=...)`.
+
+    `keys` maps a parameter of the command to a dotted setting: `{"learning_rate": "optim.lr"}`. A flag that kept its
+    default is left out, so that it does not outvote the file.
+    """
+    typed = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
+    return {key: ctx.params[name] for name, key in keys.items() if ctx.get_parameter_source(name) in typed}
+
+
+__all__ = [
+    "config_options",
+    "device_option",
+    "dtype_option",
+    "import_option",
+    "json_option",
+    "lang_option",
+    "quiet_option",
+    "seed_option",
+    "threads_option",
+    "typed_flags",
+]
