@@ -1,0 +1,87 @@
+"""Every failure is one line on standard error and one exit code, for click's runner and for a real process."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from gnomon.cli.main import cli
+
+CASES = {
+    "value": (2, "no such thing"),
+    "input": (3, "half a file"),
+    "missing": (3, "No such file or directory: a.txt"),
+    "full": (3, "No space left"),
+    "interrupt": (130, "interrupted"),
+}
+
+
+@pytest.mark.parametrize(("what", "expected"), CASES.items(), ids=CASES)
+def test_a_failure_is_one_line_and_its_code(raises, what, expected):
+    result = CliRunner().invoke(cli, ["raises", what])
+    assert (result.exit_code, result.stderr) == (expected[0], f"gnomon: error: {expected[1]}\n")
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize(("what", "expected"), CASES.items(), ids=CASES)
+def test_under_json_a_failure_is_an_object_too(raises, what, expected):
+    shown = json.loads(CliRunner().invoke(cli, ["raises", what, "--json"]).stdout)
+    assert shown["schema_version"] == 1
+    assert (shown["error"]["exit_code"], shown["error"]["message"]) == expected
+
+
+def test_a_usage_error_under_json_is_an_object_too():
+    result = CliRunner().invoke(cli, ["nonsense", "--json"])
+    assert json.loads(result.stdout)["error"]["exit_code"] == result.exit_code == 2
+
+
+def test_a_missed_threshold_exits_1_and_says_nothing_more(raises):
+    result = CliRunner().invoke(cli, ["raises", "threshold"])
+    assert (result.exit_code, result.output) == (1, "")
+
+
+def test_a_fault_of_our_own_keeps_its_traceback(raises):
+    assert isinstance(CliRunner().invoke(cli, ["raises", "bug"]).exception, ZeroDivisionError)
+
+
+def test_the_traceback_of_a_users_error_is_shown_on_request(raises, monkeypatch):
+    monkeypatch.setenv("GNOMON_TRACEBACK", "1")
+    assert "Traceback" in CliRunner().invoke(cli, ["raises", "value"]).stderr
+
+
+def command_line(tmp_path: Path, body: str) -> list[str]:
+    """A real `gnomon odd` for a process of its own, where `odd` is a command with this body."""
+    (tmp_path / "odd.py").write_text(f"import time, click\n@click.command()\ndef command():\n    {body}\n")
+    code = f"""
+import gnomon.cli
+from gnomon.cli import main
+gnomon.cli.__path__.append({str(tmp_path)!r})
+main.COMMANDS["odd"] = "Odd."
+main.main()
+"""
+    return [sys.executable, "-c", code, "odd"]
+
+
+def test_ctrl_c_exits_130_with_one_line(tmp_path):
+    line = command_line(tmp_path, "click.echo('ready'); time.sleep(60)")
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=30)
+    assert (process.returncode, error) == (130, "gnomon: error: interrupted\n")
+
+
+@pytest.mark.parametrize("body", ["print('one line')", "[click.echo('a line') for _ in range(100_000)]"])
+def test_a_reader_that_goes_away_is_no_error(tmp_path, body):
+    reader, writer = os.pipe()
+    os.close(reader)
+    line = command_line(tmp_path, body)
+    gone = subprocess.run(line, stdout=writer, stderr=subprocess.PIPE, timeout=60, check=False)
+    os.close(writer)
+    assert (gone.returncode, gone.stderr) == (141, b"")

@@ -1,0 +1,100 @@
+"""The options that all commands share."""
+
+import sys
+from ast import literal_eval
+
+import pytest
+from click.testing import CliRunner
+
+from gnomon.cli.main import cli
+
+ECHO = """
+import click
+from gnomon.cli.options import *
+from gnomon.cli import options
+
+@click.command()
+@options.device_option
+@options.dtype_option
+@options.seed_option
+@options.threads_option
+@options.lang_option
+@options.quiet_option
+@options.import_option
+@options.config_options
+@options.json_option
+@click.pass_context
+def command(ctx, **given):
+    click.echo(sorted(given.items()))
+    click.echo(options.typed_flags(ctx, {"seed": "train.seed", "device": "device"}))
+"""
+
+
+def echoed(*arguments):
+    result = CliRunner().invoke(cli, ["echo", *arguments])
+    assert result.exit_code == 0, result.output
+    return result.output.splitlines()
+
+
+@pytest.fixture(autouse=True)
+def _echo(add_command):
+    add_command("echo", ECHO)
+
+
+def test_the_defaults_are_auto_and_seed_0():
+    given = dict(literal_eval(echoed()[0]))
+    assert given == {
+        "device": "auto",
+        "dtype": "auto",
+        "seed": 0,
+        "threads": None,
+        "lang": "en",
+        "quiet": False,
+        "config_file": None,
+        "settings": (),
+        "as_json": False,
+    }
+
+
+def test_only_typed_flags_outvote_the_file():
+    assert echoed()[1] == "{}"
+    assert literal_eval(echoed("--seed", "0")[1]) == {"train.seed": 0}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [("--device", "gpu"), ("--dtype", "float8"), ("--lang", "fr"), ("--seed", "-1"), ("--threads", "0")],
+)
+def test_a_value_that_cannot_be_is_refused_by_name(wrong):
+    result = CliRunner().invoke(cli, ["echo", *wrong])
+    assert result.exit_code == 2
+    assert f"'{wrong[0]}'" in result.stderr
+
+
+def test_import_finds_a_module_in_the_current_folder(tmp_path, monkeypatch):
+    (tmp_path / "my_ground_module.py").write_text("loaded = True")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [place for place in sys.path if place != ""])
+    echoed("--import", "my_ground_module")
+    assert sys.modules.pop("my_ground_module").loaded
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "expected"),
+    [
+        (None, "my_absent_module", "there is no such module"),
+        (None, "my_absent_module.inner", "there is no such module"),
+        ("import my_absent_dependency", "my_needy_module", "imports 'my_absent_dependency', which is not installed"),
+        ("1 / 0", "my_faulty_module", "failed with ZeroDivisionError: division by zero"),
+        ("def (", "my_broken_module", "failed with SyntaxError"),
+    ],
+)
+def test_a_module_that_cannot_be_imported_is_one_line_and_exit_2(tmp_path, monkeypatch, content, name, expected):
+    if content is not None:
+        (tmp_path / f"{name}.py").write_text(content)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    result = CliRunner().invoke(cli, ["echo", "--import", name])
+    assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1)
+    assert f"--import {name}: " in result.stderr
+    assert expected in result.stderr

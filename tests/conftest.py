@@ -1,0 +1,23 @@
+"""What all tests share: each worker computes on one thread, and no test writes into the user's cache."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # two workers with two threads each would fight over two cores
+    os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The repository."""
+    return ROOT
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """One cache for the whole run of a worker, apart from the user's."""
+    os.environ["GNOMON_CACHE"] = str(tmp_path_factory.mktemp("cache"))
