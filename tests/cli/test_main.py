@@ -7,7 +7,7 @@ import time
 import pytest
 from click.testing import CliRunner
 
-from gnomon._version import __version__
+from gnomon import __version__
 from gnomon.cli.main import COMMANDS, cli
 
 HEAVY = ("torch", "numpy", "matplotlib", "tokenizers", "transformers")

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from gnomon._version import __version__
+from gnomon import __version__
 from gnomon.cli.options import device_option, json_option, threads_option
 from gnomon.cli.output import print_json
 

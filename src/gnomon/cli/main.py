@@ -10,7 +10,7 @@ from importlib.util import find_spec
 import click
 from click.shell_completion import CompletionItem
 
-from gnomon._version import __version__
+from gnomon import __version__
 from gnomon.cli.failures import failures_reported
 from gnomon.errors import unknown
 
