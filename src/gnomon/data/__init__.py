@@ -1,0 +1,25 @@
+"""Text in, token ids out: tokenizers, corpora, tokenised stores, batches, and the n-gram they are compared with."""
+
+from gnomon.data.batch import EvalWindows, LMBatches, bits_per_byte, long_documents, windows_for_eval
+from gnomon.data.corpus import Corpus, Document
+from gnomon.data.files import atomic, cache_folder
+from gnomon.data.ngram import NGramBaseline
+from gnomon.data.store import TokenStore
+from gnomon.data.stream import TextStream
+from gnomon.data.tokenizer import Tokenizer
+
+__all__ = [
+    "Corpus",
+    "Document",
+    "EvalWindows",
+    "LMBatches",
+    "NGramBaseline",
+    "TextStream",
+    "TokenStore",
+    "Tokenizer",
+    "atomic",
+    "bits_per_byte",
+    "cache_folder",
+    "long_documents",
+    "windows_for_eval",
+]

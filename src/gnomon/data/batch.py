@@ -1,0 +1,93 @@
+"""Windows of a token stream: the batches a language model trains on, and the fixed windows it is measured on."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gnomon.data.store import Ints, TokenStore
+from gnomon.errors import BadInput, BadValue
+
+
+class LMBatches:
+    """An endless, repeatable sequence of batches; ``batch(step)`` depends on nothing but the arguments and ``step``.
+
+    The stream is cut into windows of ``length`` + 1 tokens which share one token with the next, so that each token is
+    a target once; a pass takes all windows in shuffled order, and every pass cuts at other places. Windows run across
+    documents, with end-of-text between. Training resumes at any step by asking for that step.
+    """
+
+    def __init__(self, store: TokenStore, batch_size: int, length: int, seed: int = 0) -> None:
+        """Draw batches of ``batch_size`` windows with ``length`` targets each."""
+        _require(length, batch_size=batch_size)
+        fitting = _fitting(store, length)
+        self.windows_per_pass: int = max(1, fitting - 1)  # one less than would fit leaves room to cut elsewhere
+        self._store, self._batch_size, self._length, self._seed = store, batch_size, length, seed
+        self._passes: dict[int, Ints] = {}
+
+    def batch(self, step: int) -> "np.ndarray[Any, np.dtype[np.int64]]":
+        """(B, length + 1) token ids: the inputs are ``[:, :-1]`` and the targets ``[:, 1:]``."""
+        if step < 0:
+            raise BadValue(f"step is {step}, but steps count from 0")
+        numbers = np.arange(step * self._batch_size, (step + 1) * self._batch_size)
+        starts = np.array(
+            [self._starts(n // self.windows_per_pass)[n % self.windows_per_pass] for n in numbers.tolist()]
+        )
+        return self._store.tokens[starts[:, None] + np.arange(self._length + 1)].astype(np.int64)
+
+    def _starts(self, number: int) -> Ints:
+        """Where the windows of one pass begin, in the order they are drawn."""
+        if number not in self._passes:
+            rng = np.random.default_rng([self._seed, number])
+            slack = len(self._store.tokens) - 1 - self.windows_per_pass * self._length
+            starts = rng.integers(slack, endpoint=True) + self._length * rng.permutation(self.windows_per_pass)
+            self._passes = {number: starts}  # steps are asked for in order, so one pass is kept
+        return self._passes[number]
+
+
+@dataclass(frozen=True)
+class EvalWindows:
+    """Windows whose targets are all different tokens of the stream, and the text they stand for."""
+
+    ids: Ints  # (windows, length + 1), a view of the stream: convert to int64 batch by batch
+    n_bytes: Ints  # (windows,) UTF-8 bytes of each window's targets
+
+
+def windows_for_eval(store: TokenStore, length: int, limit: int | None = None) -> EvalWindows:
+    """Cut the stream into non-overlapping windows with ``length`` targets each; the tail that fills none is left out.
+
+    ``limit`` keeps that many of them, evenly spread over the stream.
+    """
+    _require(length, limit=1 if limit is None else limit)
+    count = _fitting(store, length)
+    every = np.lib.stride_tricks.sliding_window_view(store.tokens, length + 1)[::length]
+    chosen = np.arange(count) if limit is None or limit >= count else np.arange(limit) * count // limit
+    ids = every if len(chosen) == count else every[chosen]
+    return EvalWindows(ids, store.byte_lengths[ids[:, 1:]].sum(axis=1))
+
+
+def long_documents(store: TokenStore, min_tokens: int) -> Ints:
+    """Indices of the documents with at least ``min_tokens`` tokens, in order."""
+    return np.flatnonzero(store.ends - store.starts >= min_tokens)
+
+
+def bits_per_byte(nats: float, n_bytes: int) -> float:
+    """Total surprise in nats over the text's UTF-8 bytes, in bits: comparable between tokenizers."""
+    return nats / (math.log(2) * n_bytes)
+
+
+def _fitting(store: TokenStore, length: int) -> int:
+    """How many windows fit into the stream; BadInput where none does."""
+    if len(store.tokens) <= length:
+        raise BadInput(
+            f"the text has {len(store.tokens)} tokens, but one window of length {length} needs {length + 1}: "
+            f"use more text or a length of at most {len(store.tokens) - 1}"
+        )
+    return (len(store.tokens) - 1) // length
+
+
+def _require(length: int, **counts: int) -> None:
+    for name, value in {"length": length, **counts}.items():
+        if value < 1:
+            raise BadValue(f"{name} is {value}, but must be at least 1")

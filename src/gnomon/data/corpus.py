@@ -1,0 +1,240 @@
+"""Corpora: text from files, folders, JSONL, standard input or this machine's Python, as a list of documents.
+
+A document is one file, one JSONL line or one whole standard input; a text that comes twice is kept once. Texts are
+UTF-8 and kept to the character; only a byte order mark at the start of a file goes.
+
+``stdlib`` is the corpus that a machine with Python already has: the source of its standard library, about 12 MB,
+without the library's own tests.
+"""
+
+import hashlib
+import json
+import os
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from gnomon.errors import BadInput, BadValue
+
+STDLIB = "stdlib"
+NOT_STDLIB = {"test", "tests", "idle_test", "site-packages", "dist-packages", "__pycache__"}
+JSONL = (".jsonl", ".ndjson")
+
+
+@dataclass(frozen=True)
+class Document:
+    """One text and where it comes from (a path, or ``path:line`` in a JSONL file)."""
+
+    name: str
+    text: str
+
+    @property
+    def data(self) -> bytes:
+        """The text as UTF-8."""
+        return self.text.encode()
+
+    @cached_property
+    def n_bytes(self) -> int:
+        """Length of the text as UTF-8."""
+        return len(self.data)
+
+    @cached_property
+    def sha256(self) -> bytes:
+        """Digest of the text alone: two documents with one text share it."""
+        return hashlib.sha256(self.data).digest()
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Documents in order, each text once.
+
+    >>> corpus = Corpus.from_texts(["one", "two", "one"])
+    >>> len(corpus.documents), corpus.n_bytes, corpus.duplicates
+    (2, 6, 1)
+    """
+
+    documents: tuple[Document, ...]
+    name: str
+    duplicates: int = 0  # documents left out because an earlier one has the same text
+    skipped: int = 0  # files in folders left out because they are not text
+
+    @classmethod
+    def open(cls, sources: str | Path | Sequence[str | Path] = STDLIB, text_key: str = "text") -> "Corpus":
+        """Read ``sources``: paths of files, folders and JSONL files, "-" for standard input, or "stdlib".
+
+        A folder is read with all below it, in sorted order, except hidden names and files that hold a NUL byte
+        (they are counted in ``skipped``). A file that ends in .jsonl or .ndjson holds one object a line, with the
+        text under ``text_key``. BadInput names the file and the byte or line that cannot be read as text.
+        """
+        given = [sources] if isinstance(sources, str | Path) else list(sources)
+        documents: list[Document] = []
+        skipped = 0
+        for source in given:
+            found, left_out = _read(source, text_key)
+            documents += found
+            skipped += left_out
+        return cls.from_documents(documents, name=", ".join(map(str, given)), skipped=skipped)
+
+    @classmethod
+    def from_texts(cls, texts: Iterable[str], name: str = "texts") -> "Corpus":
+        """A corpus of texts at hand, one document each."""
+        return cls.from_documents([Document(f"{name}:{i}", text) for i, text in enumerate(texts)], name)
+
+    @classmethod
+    def from_documents(cls, documents: Iterable[Document], name: str, skipped: int = 0) -> "Corpus":
+        """Keep each text once, and none that is blank; BadInput where nothing remains."""
+        written = [document for document in documents if not document.text.isspace() and document.text]
+        unique = {document.sha256: document for document in reversed(written)}  # the first of equals stays
+        kept = tuple(document for document in written if unique[document.sha256] is document)
+        if not kept:
+            raise BadInput(
+                f"{name or 'the list of sources'} holds no text: give files, folders, JSONL, '-' or {STDLIB!r}"
+            )
+        return cls(kept, name, duplicates=len(written) - len(kept), skipped=skipped)
+
+    @cached_property
+    def n_bytes(self) -> int:
+        """Bytes of UTF-8 in all documents."""
+        return sum(document.n_bytes for document in self.documents)
+
+    @cached_property
+    def sha256(self) -> str:
+        """Fingerprint of the texts and their order, whatever the documents are called."""
+        return hashlib.sha256(b"".join(document.sha256 for document in self.documents)).hexdigest()
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts alone, in order."""
+        return [document.text for document in self.documents]
+
+    def split(self, held_out: float = 0.05, seed: int = 0) -> tuple["Corpus", "Corpus"]:
+        """Divide into training and held-out documents, about ``held_out`` of the bytes held out.
+
+        Which documents are drawn depends on their texts and ``seed`` alone, not on names or order. Documents are
+        drawn whole; where even the smallest is more than the share asked for, that one is held out. A corpus of a
+        single document is cut instead: its end, from the start of a line, is held out.
+        """
+        if not 0 < held_out < 1:
+            raise BadValue(f"held_out is {held_out}, but it is a share of the corpus: choose between 0 and 1")
+        if len(self.documents) == 1:
+            return self._cut(held_out)
+        drawn: set[bytes] = set()
+        room = held_out * self.n_bytes
+        for document in sorted(self.documents, key=lambda d: hashlib.sha256(b"%d:" % seed + d.sha256).digest()):
+            if document.n_bytes <= room:
+                drawn.add(document.sha256)
+                room -= document.n_bytes
+        if not drawn:
+            drawn = {min(self.documents, key=lambda d: (d.n_bytes, d.sha256)).sha256}
+        return (
+            Corpus(tuple(d for d in self.documents if d.sha256 not in drawn), f"{self.name} (training)"),
+            Corpus(tuple(d for d in self.documents if d.sha256 in drawn), f"{self.name} (held out)"),
+        )
+
+    def _cut(self, held_out: float) -> tuple["Corpus", "Corpus"]:
+        [document] = self.documents
+        text = document.text
+        end = min(len(text) - 1, int(len(text) * (1 - held_out)))
+        end = text.rfind("\n", 0, end) + 1 or end
+        return (
+            Corpus.from_documents([Document(f"{document.name} (start)", text[:end])], f"{self.name} (training)"),
+            Corpus.from_documents([Document(f"{document.name} (end)", text[end:])], f"{self.name} (held out)"),
+        )
+
+    def describe(self) -> str:
+        """One line: name, size, fingerprint, and what was left out."""
+        left_out = {"repeated": self.duplicates, "not text": self.skipped}
+        note = ", ".join(f"{count} {what}" for what, count in left_out.items() if count)
+        return (
+            f"{self.name}: {len(self.documents)} documents, {self.n_bytes / 1e6:.2f} MB, "
+            f"sha256 {self.sha256[:12]}" + (f" (left out: {note})" if note else "")
+        )
+
+
+def _read(source: str | Path, text_key: str) -> tuple[list[Document], int]:
+    """The documents of one source, and how many of its files are not text."""
+    if source == "-":
+        return [Document("standard input", _decode("standard input", sys.stdin.buffer.read()))], 0
+    if source == STDLIB:
+        return _read_stdlib(), 0
+    path = Path(source)
+    if not path.is_dir():
+        return _parse(path, _bytes(path), text_key), 0
+    documents, skipped = [], 0
+    for file in _walk(path):
+        data = _bytes(file)
+        if b"\0" in data:
+            skipped += 1
+        else:
+            documents += _parse(file, data, text_key)
+    return documents, skipped
+
+
+def _read_stdlib() -> list[Document]:
+    folder = Path(sysconfig.get_path("stdlib"))
+    files = [file for file in _walk(folder, NOT_STDLIB) if file.suffix == ".py"]
+    if not files:
+        raise BadInput(f"this Python has no library source in {folder}: give files or folders of text instead")
+    return [Document(f"{STDLIB}/{file.relative_to(folder).as_posix()}", _decode(file, _bytes(file))) for file in files]
+
+
+def _walk(folder: Path, without: Iterable[str] = ()) -> Iterator[Path]:
+    """The files below ``folder`` in sorted order, without hidden names and folders named in ``without``."""
+
+    def stop(error: OSError) -> None:
+        raise BadInput(f"cannot read the folder {error.filename}: {error.strerror}") from error
+
+    for here, folders, files in os.walk(folder, onerror=stop):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in without)
+        paths = (Path(here, name) for name in sorted(files) if not name.startswith("."))
+        yield from (path for path in paths if path.is_file())
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {error.strerror}") from error
+
+
+def _decode(name: str | Path, data: bytes) -> str:
+    if (at := data.find(b"\0")) >= 0:
+        raise BadInput(f"{name} is not a text file: byte {at} is NUL; give UTF-8 text")
+    try:
+        return data.decode("utf-8").removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")
+    except UnicodeDecodeError as error:
+        raise BadInput(
+            f"{name} is not UTF-8: {error.reason} at byte {error.start} (0x{data[error.start]:02X}); "
+            "convert it, for example with iconv -t UTF-8"
+        ) from error
+
+
+def _parse(path: Path, data: bytes, text_key: str) -> list[Document]:
+    """The documents of one file: one a line where it is JSONL, else one."""
+    text = _decode(path, data)
+    if path.suffix not in JSONL:
+        return [Document(str(path), text)]
+    lines = ((f"{path}:{number}", line) for number, line in enumerate(text.split("\n"), start=1) if line.strip())
+    return [Document(name, _text_of(name, line, text_key)) for name, line in lines]
+
+
+def _text_of(name: str, line: str, text_key: str) -> str:
+    try:
+        record = json.loads(line)
+    except ValueError as error:
+        raise BadInput(f"{name} is not JSON: {error}") from error
+    if not isinstance(record, dict):
+        raise BadInput(f"{name} is a JSON {type(record).__name__}, not an object with the key {text_key!r}")
+    if text_key not in record:
+        raise BadInput(f"{name} has no key {text_key!r}, only {', '.join(map(repr, record))}: choose with --text-key")
+    text = record[text_key]
+    if not isinstance(text, str):
+        raise BadInput(f"{name}: the value of {text_key!r} is {type(text).__name__}, not a string")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise BadInput(f"{name}: character {error.start} of {text_key!r} is half a surrogate pair") from error
+    return text

@@ -1,0 +1,45 @@
+"""Files that are either whole or absent, and the folder that holds what can be made again.
+
+A reader never meets half a file: the bytes go into a temporary file beside the target, which takes the target's
+place in one step (``os.replace``) after everything is on the disk.
+"""
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from gnomon.errors import BadInput
+
+
+@contextmanager
+def atomic(path: str | Path) -> Iterator[BinaryIO]:
+    """Open ``path`` for binary writing such that it appears whole at the end of the block or stays as it was.
+
+    Missing parent folders are made. Raises BadInput where the disk is full or the folder cannot be written.
+
+    >>> with atomic("/tmp/gnomon-doctest.txt") as file:
+    ...     _ = file.write(b"whole")
+    """
+    path = Path(path)
+    draft = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(draft, "xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    except OSError as error:
+        raise BadInput(f"cannot write {path}: {error.strerror or error}; nothing was changed there") from error
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def cache_folder() -> Path:
+    """Folder for what can be made again: ``$GNOMON_CACHE``, else ``gnomon`` in the user's XDG cache folder."""
+    if chosen := os.environ.get("GNOMON_CACHE"):
+        return Path(chosen).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "gnomon"

@@ -1,0 +1,166 @@
+"""A corpus as token ids on disk: tokenised once, memory-mapped ever after.
+
+One file holds everything: a line of JSON padded to 64 bytes or a multiple, the stream of tokens (uint16 or uint32),
+then the documents' ends and UTF-8 sizes (int64). Its name is made of the fingerprints of corpus and tokenizer, so
+that a change of either finds no file, and it appears whole or not at all, whoever is killed or writes it twice.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gnomon.data.corpus import Corpus, Document
+from gnomon.data.files import atomic, cache_folder
+from gnomon.data.tokenizer import Tokenizer
+from gnomon.errors import BadInput, BadValue
+
+FORMAT = 1  # goes up when the layout of the file changes
+BATCH_BYTES = 1 << 20  # text encoded between two calls of progress
+DAY = 86_400  # seconds after which a draft is taken for the rest of a killed process
+
+Ints = np.ndarray[Any, np.dtype[np.integer[Any]]]
+Progress = Callable[[int, int], None]  # bytes of text done, bytes in all
+
+
+@dataclass(frozen=True)
+class TokenStore:
+    """The documents of a corpus as one stream of token ids, each document followed by end-of-text.
+
+    With a tokenizer that has no end-of-text, documents follow each other with nothing between.
+    """
+
+    tokens: Ints  # (N,) the stream
+    ends: Ints  # (documents,) where each document's own tokens end: the place of its end-of-text
+    document_bytes: Ints  # (documents,) UTF-8 bytes of each document
+    byte_lengths: Ints  # (V,) UTF-8 bytes of each token id
+    eos_id: int | None
+
+    @classmethod
+    def open(
+        cls,
+        corpus: Corpus,
+        tokenizer: Tokenizer,
+        cache: str | Path | None = None,
+        progress: Progress | None = None,
+    ) -> "TokenStore":
+        """Map the tokens of ``corpus``, encoding them first where the folder ``cache`` does not hold them yet.
+
+        ``cache`` is by default the folder ``tokens`` in Gnomon's cache. ``progress`` is called while encoding, with the
+        bytes done and the bytes in all. BadInput where the file cannot be written, for example on a full disk.
+        """
+        folder = cache_folder() / "tokens" if cache is None else Path(cache)
+        path = folder / f"{corpus.sha256[:20]}-{tokenizer.sha256[:20]}.tokens"
+        header = _header(corpus, tokenizer)
+        parts = _map(path, header)
+        if parts is None:
+            _write(path, header, corpus.documents, tokenizer, progress)
+            parts = _map(path, header)
+        if parts is None:
+            raise BadInput(f"{path} was written but cannot be read back: set GNOMON_CACHE to a folder on another disk")
+        return cls(*parts, byte_lengths=tokenizer.byte_lengths(), eos_id=tokenizer.eos_id)
+
+    @property
+    def n_documents(self) -> int:
+        """Number of documents."""
+        return len(self.ends)
+
+    @cached_property
+    def starts(self) -> Ints:
+        """(documents,) the place of each document's first token."""
+        return np.concatenate([[0], self.ends[:-1] + (self.eos_id is not None)])
+
+    def document(self, index: int) -> Ints:
+        """The tokens of one document, without its end-of-text."""
+        if not 0 <= index < self.n_documents:
+            raise BadValue(f"document {index} was asked for, but the store holds 0 to {self.n_documents - 1}")
+        return self.tokens[self.starts[index] : self.ends[index]]
+
+
+def _header(corpus: Corpus, tokenizer: Tokenizer) -> dict[str, Any]:
+    """What is known before encoding and must agree when the file is read; the tokens are counted later."""
+    return {
+        "format": FORMAT,
+        "corpus": corpus.sha256,
+        "tokenizer": tokenizer.sha256,
+        "documents": len(corpus.documents),
+        "dtype": "uint16" if tokenizer.vocab_size <= 1 << 16 else "uint32",
+    }
+
+
+def _map(path: Path, header: dict[str, Any]) -> tuple[Ints, Ints, Ints] | None:
+    """Tokens, ends and sizes of a whole file that fits ``header``; None where there is no such file."""
+    try:
+        with open(path, "rb") as file:
+            line = file.readline()
+        found = json.loads(line)
+        sizes = [found.pop("tokens"), header["documents"], header["documents"]]
+        data = np.asarray(np.memmap(path, dtype=np.uint8, mode="r"))
+    except (OSError, ValueError, KeyError, AttributeError, TypeError):
+        return None  # absent, or not a file of ours: it is written anew
+    dtypes = [np.dtype(header["dtype"]), np.dtype(np.int64), np.dtype(np.int64)]
+    ends = np.cumsum([len(line), *(_padded(n * dtype.itemsize) for n, dtype in zip(sizes, dtypes, strict=True))])
+    if found != header or len(data) != ends[-1]:
+        return None
+    tokens, document_ends, document_bytes = (
+        data[at : at + n * dtype.itemsize].view(dtype) for at, n, dtype in zip(ends, sizes, dtypes, strict=False)
+    )
+    return tokens, document_ends, document_bytes
+
+
+def _write(
+    path: Path, header: dict[str, Any], documents: Sequence[Document], tokenizer: Tokenizer, progress: Progress | None
+) -> None:
+    end = [] if tokenizer.eos_id is None else [tokenizer.eos_id]
+    streams: list[Ints] = []
+    lengths: list[int] = []
+    total, done = sum(document.n_bytes for document in documents), 0
+    for batch in _batches(documents):
+        encoded = tokenizer.encode_batch([document.text for document in batch])
+        streams += [np.array(ids + end, dtype=header["dtype"]) for ids in encoded]
+        lengths += [len(ids) for ids in encoded]
+        done += sum(document.n_bytes for document in batch)
+        if progress is not None:
+            progress(done, total)
+    ends = np.cumsum(np.array(lengths) + len(end)) - len(end)
+    tokens = np.concatenate(streams)
+    line = json.dumps({"tokens": len(tokens), **header}).encode()
+    _sweep(path.parent)
+    try:
+        with atomic(path) as file:
+            file.write(line.ljust(_padded(len(line) + 1) - 1) + b"\n")
+            for part in (tokens, ends, np.array([document.n_bytes for document in documents])):
+                data = part.tobytes()
+                file.write(data.ljust(_padded(len(data)), b"\0"))
+    except BadInput as error:
+        raise BadInput(f"{error}. Set GNOMON_CACHE to a folder with room") from error
+
+
+def _batches(documents: Sequence[Document]) -> Iterator[list[Document]]:
+    """Cut the documents into runs of about BATCH_BYTES."""
+    batch: list[Document] = []
+    size = 0
+    for document in documents:
+        batch.append(document)
+        size += document.n_bytes
+        if size >= BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _padded(size: int) -> int:
+    return -(-size // 64) * 64
+
+
+def _sweep(folder: Path) -> None:
+    """Remove the drafts that killed processes left in the cache."""
+    for draft in folder.glob(".*.tokens.*.tmp"):
+        if time.time() - draft.stat().st_mtime > DAY:
+            draft.unlink(missing_ok=True)
