@@ -1,0 +1,47 @@
+"""Gnomon: a Transformer's sense of position as a part you choose by name, see, test and extend.
+
+    import gnomon as gn
+    model = gn.DecoderOnly(vocab_size=512, d_model=128, n_layers=2, n_heads=4, position="alibi")
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from gnomon import audit, lab, plots, positions
+    from gnomon.attention import MultiHeadAttention, attend
+    from gnomon.data import Corpus, Tokenizer
+    from gnomon.embed import InputLayer, Tied, TokenEmbedding, Untied
+    from gnomon.errors import BadInput, BadValue, GnomonError
+    from gnomon.layout import Layout, visible
+    from gnomon.models import DecoderOnly, ModelConfig
+    from gnomon.positions import PositionEncoding
+    from gnomon.trace import Trace
+
+#: public name -> where it lives; nothing is imported before it is asked for
+_HOMES = {
+    "BadInput": "errors", "BadValue": "errors", "GnomonError": "errors",
+    "Layout": "layout", "visible": "layout", "Trace": "trace",
+    "positions": "", "plots": "", "lab": "", "audit": "",
+    "PositionEncoding": "positions",
+    "Corpus": "data", "Tokenizer": "data",
+    "InputLayer": "embed", "Tied": "embed", "TokenEmbedding": "embed", "Untied": "embed",
+    "MultiHeadAttention": "attention", "attend": "attention",
+    "DecoderOnly": "models", "ModelConfig": "models",
+}  # fmt: skip
+
+__all__ = [*_HOMES, "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'gnomon' has no attribute {name!r}; it has {', '.join(sorted(_HOMES))}")
+    home = _HOMES[name]
+    found = importlib.import_module(f"gnomon.{home or name}")
+    return getattr(found, name) if home else found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

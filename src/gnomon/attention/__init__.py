@@ -1,0 +1,11 @@
+"""Attention: one dense meaning, several kernels, and the cache."""
+
+from gnomon.attention.attend import KERNELS, attend, choose, watch
+from gnomon.attention.cache import Cache, GrowingCache, PreallocatedCache, RollingCache
+from gnomon.attention.dense import How, dense, masked_softmax, weights
+from gnomon.attention.multihead import MultiHeadAttention
+
+__all__ = [
+    "KERNELS", "Cache", "GrowingCache", "How", "MultiHeadAttention", "PreallocatedCache", "RollingCache",
+    "attend", "choose", "dense", "masked_softmax", "watch", "weights",
+]  # fmt: skip

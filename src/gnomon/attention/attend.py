@@ -1,0 +1,105 @@
+"""attend: the one entrance to attention. It chooses a kernel from static facts, never from values."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from gnomon.attention import kernels
+from gnomon.attention.dense import How, dense, share_heads
+from gnomon.errors import unknown
+from gnomon.layout import Layout
+from gnomon.positions.base import PositionEncoding
+from gnomon.shapes import Float
+
+Kernel = Callable[[Float, Float, Float, PositionEncoding, Layout, Layout, How], Float]
+
+KERNELS: dict[str, Kernel] = {
+    "dense": dense,
+    "content": kernels.content,
+    "plain": kernels.plain,
+    "causal": kernels.causal,
+    "toeplitz": kernels.toeplitz,
+    "flex": kernels.flex,
+    "blocked": kernels.blocked,
+}
+
+_watched: ContextVar[list[str] | None] = ContextVar("watched", default=None)
+
+
+def attend(
+    q: Float,
+    k: Float,
+    v: Float,
+    position: PositionEncoding,
+    at: Layout,
+    k_at: Layout,
+    *,
+    causal: bool = True,
+    window: int | None = None,
+    scale: float | None = None,
+    dropout: float = 0.0,
+    kernel: str | None = None,
+) -> Float:
+    """Attention of q (B, H, T, C) over k, v (B, K, S, C) -> (B, H, T, C); H must be a multiple of K.
+
+    position  its bias (and score, if it defines one) is used; rotation has already happened
+    at, k_at  where queries and keys sit; what padded and unfilled slots hold (NaN too) changes nothing
+    window    nearest tokens seen, itself included; scale: default 1/sqrt(C), the bias is added after it
+    dropout   on the weights; the caller passes 0 outside training
+    kernel    a name of KERNELS instead of the automatic choice
+    """
+    how = How(causal, window, q.shape[-1] ** -0.5 if scale is None else scale, dropout)
+    name = kernel or choose(position, at, k_at, how, q.device.type)
+    if name not in KERNELS:
+        raise unknown("attention kernel", name, KERNELS)
+    if (ran := _watched.get()) is not None:
+        ran.append(name)
+    q, k, v = _cleared(q, at), _cleared(k, k_at), _cleared(v, k_at)
+    k, v = share_heads(k, q.shape[1]), share_heads(v, q.shape[1])
+    return KERNELS[name](q, k, v, position, at, k_at, how)
+
+
+def choose(position: PositionEncoding, at: Layout, k_at: Layout, how: How, device: str) -> str:
+    """The kernel for this encoding, these layouts and settings.
+
+    1  the encoding defines the score itself           -> content (dense, in blocks of queries)
+    2  nothing is added and nothing hidden             -> plain;  only the future hidden, same tokens -> causal
+    3  dense layouts, what is added depends on distance -> toeplitz (CPU), flex (CUDA)
+    4  everything else                                 -> flex (CUDA), blocked (elsewhere, and with dropout)
+    """
+    if defines_score(position):
+        return "content"
+    if at.kind == k_at.kind == "dense" and how.dropout == 0:
+        biased = position.acts == "score"
+        if not biased and not how.causal and how.window is None:
+            return "plain"
+        if not biased and how.causal and how.window is None and at is k_at:
+            return "causal"
+        if device == "cpu" and (position.relative or not biased):
+            return "toeplitz"
+    return "flex" if device == "cuda" and how.dropout == 0 else "blocked"
+
+
+def defines_score(position: PositionEncoding) -> bool:
+    """Whether the encoding overrides the score or the weighted sum itself, as content-dependent methods do."""
+    cls = type(position)
+    return cls.scores is not PositionEncoding.scores or cls.values is not PositionEncoding.values
+
+
+@contextmanager
+def watch() -> Iterator[list[str]]:
+    """The names of the kernels that run inside the `with`, in order."""
+    ran: list[str] = []
+    token = _watched.set(ran)
+    try:
+        yield ran
+    finally:
+        _watched.reset(token)
+
+
+def _cleared(x: Float, at: Layout) -> Float:
+    """x (B, H, T, C) with 0 in slots that hold no token."""
+    return x if at.doc is None else x.masked_fill(~at.real[:, None, :, None], 0.0)
+
+
+__all__ = ["KERNELS", "attend", "choose", "defines_score", "watch"]

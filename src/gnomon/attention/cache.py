@@ -1,0 +1,199 @@
+"""The key/value cache: keys, values AND where each of them sits.
+
+A model asks `extend(at)` once per forward for the Layout of everything its queries may look at, each layer calls
+`update(layer, k, v)`, and `commit()` ends the forward: a step that fails half-way leaves the cache as it was.
+Keys enter already rotated. Three kinds, one meaning: attending over the cache equals attending over everything.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+
+from gnomon.errors import BadValue
+from gnomon.layout import Layout
+from gnomon.shapes import Float, Int
+
+
+class Cache(ABC):
+    """What the kinds share. `at` is the Layout of the committed tokens, None while empty."""
+
+    def __init__(self) -> None:
+        self.at: Layout | None = None
+        self.k: dict[int, Float] = {}  # layer -> (B, K, S, C)
+        self.v: dict[int, Float] = {}
+        self._next: Layout | None = None  # of a forward under way
+        self._fresh: dict[int, tuple[Float, Float]] = {}
+
+    def __len__(self) -> int:
+        """Slots held now."""
+        return 0 if self.at is None else self.at.shape[1]
+
+    def then(self, n: int) -> Layout:
+        """Where the next n tokens of every row sit."""
+        if self.at is None:
+            raise BadValue("an empty cache does not say where tokens sit; give the first call a Layout")
+        return self.at.then(n)
+
+    def extend(self, at: Layout) -> Layout:
+        """The Layout of held and new tokens together, which the new queries may attend to. Stores nothing yet."""
+        if self.at is not None and self.at.shape[0] != at.shape[0]:
+            raise BadValue(f"the cache holds {self.at.shape[0]} rows, the new tokens have {at.shape[0]}")
+        self._next, self._fresh = (at if self.at is None else self.at.cat(at)), {}
+        return self._next
+
+    @abstractmethod
+    def update(self, layer: int, k: Float, v: Float) -> tuple[Float, Float]:
+        """Take this layer's new keys and values (B, K, T, C); return all of them, as `extend` laid them out."""
+
+    def commit(self) -> None:
+        """The forward has ended: the new tokens are held from now on."""
+        for layer, (k, v) in self._fresh.items():
+            self.k[layer], self.v[layer] = k, v
+        self.at, self._next, self._fresh = self._next, None, {}
+
+    def reorder(self, index: Int) -> None:
+        """Rows become `index` (B',), repeated or dropped as it says: beams, finished rows."""
+        if self.at is not None:
+            self.at = self.at.rows(index)
+            self.k = {n: x.index_select(0, index) for n, x in self.k.items()}
+            self.v = {n: x.index_select(0, index) for n, x in self.v.items()}
+
+    def crop(self, keep: int | Sequence[int] | Int) -> None:
+        """Go back to the first `keep` real tokens of each row: one number, or one per row."""
+        if self.at is None:
+            return
+        B = self.at.shape[0]
+        rows = torch.as_tensor(keep, device=self.at.device).reshape(-1, 1)
+        if rows.shape[0] not in (1, B) or bool((rows < 0).any()):
+            raise BadValue(f"crop keeps a number >= 0 of tokens, one or {B} of them; got {keep!r}")
+        self._keep_before(rows.expand(B, 1))
+
+    def _forgotten(self) -> Int | int:
+        """How many tokens of each row (B, 1) are gone for good."""
+        return 0
+
+    def _keep_before(self, keep: Int) -> None:
+        """Empty the slots of tokens at step >= keep (B, 1), and drop slots that are empty in every row."""
+        at = self.at
+        assert at is not None
+        stay = at.real & (at.step < keep)
+        expected = (keep - self._forgotten()).clamp(min=0).minimum(at.real.sum(1, keepdim=True))
+        if bool((stay.sum(1, keepdim=True) < expected).any()):
+            raise BadValue("a bidirectional prefix was read in one piece and cannot be cut; keep all of it or none")
+        last = int((stay.any(0) * torch.arange(1, len(self) + 1, device=at.device)).amax())
+        at, stay = at.tokens(slice(0, last)), stay[:, :last]
+        if not bool(stay.all()):
+            doc = at.doc if at.doc is not None else torch.zeros_like(at.pos)
+            at = replace(at, doc=torch.where(stay, doc, -1), kind="packed" if at.kind == "packed" else "padded")
+        self.at = at if last else None
+        self.k = {n: x[:, :, :last] for n, x in self.k.items() if last}
+        self.v = {n: x[:, :, :last] for n, x in self.v.items() if last}
+
+
+class GrowingCache(Cache):
+    """Appends, with a copy at each step; no limit but memory."""
+
+    def update(self, layer: int, k: Float, v: Float) -> tuple[Float, Float]:
+        if layer in self.k:
+            k, v = torch.cat([self.k[layer], k], 2), torch.cat([self.v[layer], v], 2)
+        self._fresh[layer] = (k, v)
+        return k, v
+
+
+class PreallocatedCache(Cache):
+    """Room for `capacity` slots, taken at the first update; steps write in place (so: without gradients)."""
+
+    def __init__(self, capacity: int) -> None:
+        super().__init__()
+        if capacity < 1:
+            raise BadValue(f"a cache needs room for at least one token, got capacity={capacity}")
+        self.capacity = capacity
+
+    def extend(self, at: Layout) -> Layout:
+        if len(self) + at.shape[1] > self.capacity:
+            raise BadValue(
+                f"the cache has room for {self.capacity} tokens and holds {len(self)}; {at.shape[1]} more do not fit. "
+                f"Build it with capacity >= {len(self) + at.shape[1]}, or use a growing or rolling cache"
+            )
+        return super().extend(at)
+
+    def update(self, layer: int, k: Float, v: Float) -> tuple[Float, Float]:
+        n, end = len(self), len(self) + k.shape[2]
+        if layer not in self.k or self.k[layer].shape[2] < self.capacity:  # first use, or cropped
+            self.k[layer], self.v[layer] = self._room(self.k.get(layer), k, n), self._room(self.v.get(layer), v, n)
+        self.k[layer][:, :, n:end], self.v[layer][:, :, n:end] = k.detach(), v.detach()
+        return self.k[layer][:, :, :end], self.v[layer][:, :, :end]
+
+    def _room(self, old: Float | None, new: Float, n: int) -> Float:
+        """A buffer of full capacity with the first n slots of `old` in it."""
+        room = new.new_zeros(new.shape[0], new.shape[1], self.capacity, new.shape[3])
+        if old is not None:
+            room[:, :, :n] = old[:, :, :n]
+        return room
+
+
+class RollingCache(Cache):
+    """Keeps the newest `window + rollback` tokens of every row, for models in which a token sees only `window`.
+
+    A chunk attends before anything it needs is dropped. `crop` may go back `rollback` tokens, and says so past that.
+    """
+
+    def __init__(self, window: int, rollback: int = 0) -> None:
+        super().__init__()
+        if window < 1 or rollback < 0:
+            raise BadValue(f"a rolling cache needs window >= 1 and rollback >= 0, got {window} and {rollback}")
+        self.window, self.rollback = window, rollback
+        self._newest: Int | slice = slice(None)  # the slots that stay after a forward
+        self._gone: Int | None = None
+
+    def extend(self, at: Layout) -> Layout:
+        whole, slots = super().extend(at), self.window + self.rollback
+        if whole.kind == "dense" or whole.shape[1] <= slots:
+            self._newest = slice(-slots, None)
+        else:
+            age = torch.where(whole.real, whole.step, -1)
+            self._newest = age.topk(slots, dim=1).indices.sort(1).values  # (B, slots)
+        return whole
+
+    def update(self, layer: int, k: Float, v: Float) -> tuple[Float, Float]:
+        if layer in self.k:
+            k, v = torch.cat([self.k[layer], k], 2), torch.cat([self.v[layer], v], 2)
+        self._fresh[layer] = (self._kept(k), self._kept(v))
+        return k, v
+
+    def commit(self) -> None:
+        whole = self._next
+        assert whole is not None
+        if isinstance(self._newest, slice):
+            self._next = whole.tokens(self._newest)
+        else:
+            self._next = whole.slots(self._newest)
+        gone = whole.real.sum(1, keepdim=True) - self._next.real.sum(1, keepdim=True)
+        self._gone = gone + (0 if self._gone is None else self._gone)
+        super().commit()
+
+    def reorder(self, index: Int) -> None:
+        super().reorder(index)
+        self._gone = None if self._gone is None else self._gone.index_select(0, index)
+
+    def _kept(self, x: Float) -> Float:
+        if isinstance(self._newest, slice):
+            return x[:, :, self._newest]
+        return x.gather(2, self._newest[:, None, :, None].expand(-1, x.shape[1], -1, x.shape[3]))
+
+    def _forgotten(self) -> Int | int:
+        return 0 if self._gone is None else self._gone
+
+    def _keep_before(self, keep: Int) -> None:
+        gone = self._forgotten()
+        if bool((gone > (keep - self.window + 1).clamp(min=0)).any()):
+            raise BadValue(
+                f"a rolling cache of window {self.window} with rollback {self.rollback} cannot go back to "
+                f"{keep.flatten().tolist()} tokens: what they looked at is gone. Build it with a larger rollback"
+            )
+        super()._keep_before(keep)
+
+
+__all__ = ["Cache", "GrowingCache", "PreallocatedCache", "RollingCache"]

@@ -1,0 +1,55 @@
+"""The meaning of attention, in the plainest code there is. Every kernel must equal it, forward and backward.
+
+    out = softmax(q . k^T * scale + bias, over visible keys) . v        (Vaswani et al. 2017, section 3.2.1)
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch.nn import functional as F
+
+from gnomon.layout import Layout, visible
+from gnomon.positions.base import PositionEncoding, wide
+from gnomon.shapes import Bool, Float
+
+
+@dataclass(frozen=True)
+class How:
+    """The settings of one attention: who may be seen, how scores are scaled, dropout on the weights."""
+
+    causal: bool = True
+    window: int | None = None
+    scale: float = 1.0
+    dropout: float = 0.0
+
+
+def dense(
+    q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, how: How
+) -> Float:
+    """q (B, H, T, C), k and v (B, H, S, C) -> (B, H, T, C). A query that may see no key gets 0."""
+    p = weights(q, k, position, at, k_at, how)
+    return position.values(F.dropout(p, how.dropout), v.to(p.dtype), at, k_at).to(v.dtype)
+
+
+def weights(q: Float, k: Float, position: PositionEncoding, at: Layout, k_at: Layout, how: How) -> Float:
+    """The attention weights (B, H, T, S), in float32 or wider."""
+    q, k = q.to(wide(q.dtype)), k.to(wide(k.dtype))
+    ok = visible(at, k_at, how.causal, how.window)
+    return masked_softmax(position.scores(q, k, at, k_at, ok, how.scale), ok)
+
+
+def masked_softmax(s: Float, ok: Bool) -> Float:
+    """Softmax over the last axis where `ok`; a row without any `ok` is all 0, and so is its gradient."""
+    s = s.masked_fill(~ok, float("-inf"))
+    top = s.amax(-1, keepdim=True).detach()
+    e = (s - torch.where(top.isfinite(), top, 0.0)).exp()
+    z = e.sum(-1, keepdim=True)
+    return e / torch.where(z == 0, 1.0, z)
+
+
+def share_heads(x: Float, n_heads: int) -> Float:
+    """(B, K, S, C) -> (B, H, S, C): each key/value head serves H / K neighbouring query heads (a, a, b, b)."""
+    return x if x.shape[1] == n_heads else x.repeat_interleave(n_heads // x.shape[1], 1)
+
+
+__all__ = ["How", "dense", "masked_softmax", "share_heads", "weights"]

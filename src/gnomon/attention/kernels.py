@@ -1,0 +1,177 @@
+"""Faster ways to compute what dense.py means. Masks and biases come from the same two functions of positions.
+
+All take q (B, H, T, C), k and v (B, H, S, C), already cleared of garbage in padded slots.
+"""
+
+from functools import cache
+from typing import Any
+
+import torch
+from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
+
+from gnomon.attention.dense import How, dense
+from gnomon.layout import Layout, sees, visible
+from gnomon.positions.base import PositionEncoding, wide
+from gnomon.shapes import Float
+
+BLOCK = 2**23  #: most scores (B x H x rows x S) that one block of queries may hold; 32 MiB of float32
+
+
+def plain(q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, how: How) -> Float:
+    """Every query sees every key and nothing is added: no mask at all."""
+    return F.scaled_dot_product_attention(q, k, v, scale=how.scale)
+
+
+def causal(q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, how: How) -> Float:
+    """Queries and keys are the same tokens in time order: torch's own causal mask."""
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=how.scale)
+
+
+def toeplitz(q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, how: How) -> Float:
+    """Mask and bias depend on distance only: one number per distance and head, viewed as a T x S matrix.
+
+    Distance falls along a row and rises down a column; with the queries flipped it falls along both, so row i' and
+    column j read entry i' + j of the vector, a view with strides (1, 1). No T x S tensor exists.
+    """
+    narrow = q.dtype
+    q, k, v = (x.to(wide(x.dtype)) for x in (q, k, v))
+    by_distance = distance_vector(position, at, k_at, how, q.shape[1], q.dtype)
+    if by_distance.requires_grad and torch.is_grad_enabled():
+        out = _LearnedToeplitz.apply(q.flip(2), k, v, by_distance, how.scale)
+    else:
+        mask = _matrix(by_distance, q.shape[2], k.shape[2])
+        out = F.scaled_dot_product_attention(q.flip(2), k, v, attn_mask=mask[None], scale=how.scale)
+    return out.flip(2).to(narrow)  # type: ignore[no-any-return]
+
+
+def distance_vector(
+    position: PositionEncoding, at: Layout, k_at: Layout, how: How, n_heads: int, dtype: torch.dtype
+) -> Float:
+    """(H or 1, T + S - 1): entry n is what a pair with i' + j = n adds to its score, i' counted from the last query."""
+    T, S = at.shape[1], k_at.shape[1]
+    last, first = at.one_row().tokens(slice(T - 1, T)), k_at.one_row().tokens(slice(0, 1))
+    ahead = torch.arange(T + S - 1, device=at.device)
+    keys = Layout(first.pos + ahead, first.step + ahead, None, first.length.expand(1, T + S - 1), "dense")
+    return position.score_mask(last, keys, how.causal, how.window, n_heads, dtype)[0, :, 0].contiguous()
+
+
+def _matrix(by_distance: Float, T: int, S: int, start: int = 0) -> Float:
+    """Rows start..start+T-1 of the (flipped) score mask, (H or 1, T, S), as a view."""
+    N = by_distance.shape[1]
+    return by_distance.as_strided((by_distance.shape[0], T, S), (N, 1, 1), by_distance.storage_offset() + start)
+
+
+class _LearnedToeplitz(torch.autograd.Function):
+    """The same for a bias that is trained: fused forward, backward recomputed in blocks of queries.
+
+    scaled_dot_product_attention would give the mask's gradient only by leaving its fused kernel and storing T x S.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, q: Float, k: Float, v: Float, by_distance: Float, scale: float) -> Float:
+        mask = _matrix(by_distance, q.shape[2], k.shape[2])
+        out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask[None], scale=scale)
+        ctx.save_for_backward(q, k, v, by_distance, out)
+        ctx.scale = scale
+        return out
+
+    @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, d_out: Float) -> tuple[Float | None, ...]:
+        q, k, v, by_distance, out = ctx.saved_tensors
+        (B, H, T, _), S = q.shape, k.shape[2]
+        dq, dk, dv = torch.empty_like(q), torch.zeros_like(k), torch.zeros_like(v)
+        d_by_distance = torch.zeros_like(by_distance)
+        rows = max(1, BLOCK // (B * H * S))
+        for i in range(0, T, rows):
+            part = slice(i, min(i + rows, T))
+            n, do = part.stop - i, d_out[:, :, part]
+            s = (q[:, :, part] @ k.transpose(-1, -2)) * ctx.scale + _matrix(by_distance, n, S, i)
+            top = s.amax(-1, keepdim=True)
+            p = s.sub_(torch.where(top.isfinite(), top, 0.0)).exp_()
+            total = p.sum(-1, keepdim=True)
+            p.div_(torch.where(total == 0, 1.0, total))
+            dv += p.transpose(-1, -2) @ do
+            ds = (do @ v.transpose(-1, -2)).sub_((do * out[:, :, part]).sum(-1, keepdim=True)).mul_(p)
+            dq[:, :, part] = (ds @ k) * ctx.scale
+            dk += (ds.transpose(-1, -2) @ q[:, :, part]) * ctx.scale
+            along = ds.sum(0) if by_distance.shape[0] == H else ds.sum((0, 1))[None]
+            d_by_distance[:, i : i + n + S - 1] += _antidiagonal_sums(along)
+        return dq, dk, dv, d_by_distance, None
+
+
+def _antidiagonal_sums(x: Float) -> Float:
+    """(H, n, S) -> (H, n + S - 1): entry d sums x[i, j] over i + j = d. Padding each row by n shifts it by one."""
+    H, n, S = x.shape
+    sheared = F.pad(x, (0, n)).flatten(1)[:, : n * (S + n - 1)].view(H, n, S + n - 1)
+    return sheared.sum(1)
+
+
+def blocked(q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, how: How) -> Float:
+    """Any layout, any bias: the mask of one block of queries at a time, built again in backward."""
+
+    def block(q: Float, k: Float, v: Float, at: Layout) -> Float:
+        narrow = q.dtype
+        ok = visible(at.one_row(), k_at.one_row(), how.causal, how.window)
+        blind = ~ok.any(-1, keepdim=True)  # queries that see nothing: they look anywhere, and the answer is dropped
+        mask = ok | blind
+        if position.acts == "score":
+            q, k, v = (x.to(wide(x.dtype)) for x in (q, k, v))
+            mask = position.add_bias(mask, at, k_at, q.shape[1], q.dtype)
+        out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=how.dropout, scale=how.scale)
+        return out.masked_fill(blind, 0.0).to(narrow)
+
+    return _by_blocks(block, q, k, v, at)
+
+
+def content(q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, how: How) -> Float:
+    """Encodings that define the score themselves: the dense form, one block of queries at a time."""
+
+    def block(q: Float, k: Float, v: Float, at: Layout) -> Float:
+        return dense(q, k, v, position, at, k_at, how)
+
+    return _by_blocks(block, q, k, v, at)
+
+
+def _by_blocks(block: Any, q: Float, k: Float, v: Float, at: Layout) -> Float:
+    """block(q, k, v, at) over slices of the queries; recomputed in backward when there is more than one."""
+    B, H, T, _ = q.shape
+    rows = max(1, BLOCK // (B * H * max(1, k.shape[2])))
+    if rows >= T:
+        return block(q, k, v, at)  # type: ignore[no-any-return]
+    parts = [slice(i, min(i + rows, T)) for i in range(0, T, rows)]
+    outs = [checkpoint(block, q[:, :, part], k, v, at.tokens(part), use_reentrant=False) for part in parts]
+    return torch.cat(outs, 2)
+
+
+def flex(q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, how: How) -> Float:
+    """FlexAttention on CUDA: the same mask and bias functions, called on one pair at a time inside the fused kernel."""
+    from torch.nn.attention.flex_attention import create_block_mask
+
+    B, _, T, _ = q.shape
+    at, k_at = at.expand(B), k_at.expand(B)
+
+    def mask_mod(b: Any, h: Any, i: Any, j: Any) -> Any:
+        return sees(at.pair(b, i), k_at.pair(b, j), how.causal, how.window)
+
+    def score_mod(s: Any, b: Any, h: Any, i: Any, j: Any) -> Any:
+        return s + position.bias(h, at.pos[b, i], k_at.pos[b, j])
+
+    mask = create_block_mask(mask_mod, B, None, T, k.shape[2], device=str(q.device))
+    score = score_mod if position.acts == "score" else None
+    return _flex_attention(q.device.type)(  # type: ignore[no-any-return]
+        q, k, v, score_mod=score, block_mask=mask, scale=how.scale
+    )
+
+
+@cache
+def _flex_attention(device_type: str) -> Any:
+    """Compiled where there is a fused kernel to compile to; on the CPU as it is (slow, for tests)."""
+    from torch.nn.attention.flex_attention import flex_attention
+
+    return torch.compile(flex_attention, dynamic=True) if device_type == "cuda" else flex_attention
+
+
+__all__ = ["BLOCK", "blocked", "causal", "content", "distance_vector", "flex", "plain", "toeplitz"]

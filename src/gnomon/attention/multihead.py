@@ -1,0 +1,108 @@
+"""Multi-head, grouped-query and multi-query attention: projections around `attend`.
+
+    head_h = attention(x Wq_h, x Wk_g(h), x Wv_g(h));   out = [head_1 .. head_H] Wo     (Vaswani et al. 2017, 3.2.2)
+
+Grouped-query attention (Ainslie et al. 2023, arXiv:2305.13245) lets H / K neighbouring query heads share one
+key/value head; K = 1 is multi-query (Shazeer 2019, arXiv:1911.02150).
+"""
+
+from torch import nn
+
+from gnomon.attention.attend import attend
+from gnomon.attention.cache import Cache
+from gnomon.attention.dense import How, share_heads, weights
+from gnomon.errors import BadValue
+from gnomon.layout import Layout
+from gnomon.positions.base import PositionEncoding, Tables
+from gnomon.shapes import Float
+from gnomon.trace import Trace
+
+
+class MultiHeadAttention(nn.Module):
+    """Self-attention with H query heads and K key/value heads of width C (S16, S17)."""
+
+    def __init__(
+        self,
+        d_model: int,
+        n_heads: int,
+        n_kv_heads: int | None = None,
+        d_head: int | None = None,
+        *,
+        causal: bool = True,
+        window: int | None = None,
+        scale: float | None = None,
+        bias: bool = True,
+        dropout: float = 0.0,
+    ) -> None:
+        """d_head defaults to d_model / n_heads; n_kv_heads to n_heads. scale: default 1/sqrt(d_head).
+        dropout acts on the attention weights while training."""
+        super().__init__()
+        self.n_heads, self.n_kv_heads = n_heads, n_heads if n_kv_heads is None else n_kv_heads
+        self.d_head = head_width(d_model, n_heads, d_head)
+        if self.n_kv_heads < 1 or n_heads % self.n_kv_heads:
+            raise BadValue(
+                f"n_heads={n_heads} must be a multiple of n_kv_heads={self.n_kv_heads}: each key/value head serves an "
+                "equal share of the query heads"
+            )
+        self.causal, self.window, self.scale, self.dropout = causal, window, scale, dropout
+        self.q = nn.Linear(d_model, n_heads * self.d_head, bias)
+        self.k = nn.Linear(d_model, self.n_kv_heads * self.d_head, bias)
+        self.v = nn.Linear(d_model, self.n_kv_heads * self.d_head, bias)
+        self.out = nn.Linear(n_heads * self.d_head, d_model, bias)
+
+    def project(self, x: Float) -> tuple[Float, Float, Float]:
+        """x (B, T, D) -> q (B, H, T, C), k and v (B, K, T, C)."""
+        B, T, _ = x.shape
+        q, k, v = (
+            w(x).view(B, T, n, self.d_head).transpose(1, 2)
+            for w, n in ((self.q, self.n_heads), (self.k, self.n_kv_heads), (self.v, self.n_kv_heads))
+        )
+        return q, k, v
+
+    def forward(
+        self,
+        x: Float,
+        position: PositionEncoding,
+        tables: Tables,
+        at: Layout,
+        k_at: Layout,
+        layer: int = 0,
+        cache: Cache | None = None,
+        trace: Trace | None = None,
+    ) -> Float:
+        """x (B, T, D) at `at` attends to everything at `k_at` (the same tokens, or the cache's and these)."""
+        q, k, v = self.project(x)
+        q, k = position.query(q, tables), position.key(k, tables)
+        if cache is not None:
+            k, v = cache.update(layer, k, v)
+        if trace is not None:
+            trace.add_attention(self._weights(q, k, position, at, k_at))
+        y = attend(
+            q, k, v, position, at, k_at,
+            causal=self.causal, window=self.window, scale=self.scale, dropout=self.dropout if self.training else 0.0,
+        )  # fmt: skip
+        return self.out(y.transpose(1, 2).flatten(2))  # type: ignore[no-any-return]
+
+    def _weights(self, q: Float, k: Float, position: PositionEncoding, at: Layout, k_at: Layout) -> Float:
+        """The attention weights (B, H, T, S) by the dense definition."""
+        how = How(self.causal, self.window, self.d_head**-0.5 if self.scale is None else self.scale)
+        return weights(q, share_heads(k, self.n_heads), position, at, k_at, how)
+
+    def extra_repr(self) -> str:
+        """Shown by print(module)."""
+        window = "" if self.window is None else f", window={self.window}"
+        return f"n_heads={self.n_heads}, n_kv_heads={self.n_kv_heads}, d_head={self.d_head}, causal={self.causal}{window}"
+
+
+def head_width(d_model: int, n_heads: int, d_head: int | None) -> int:
+    """d_head, or d_model / n_heads where it is not given."""
+    if n_heads < 1:
+        raise BadValue(f"n_heads must be at least 1, got {n_heads}")
+    if d_head is None and d_model % n_heads:
+        raise BadValue(
+            f"d_model={d_model} does not divide into n_heads={n_heads} heads; choose a multiple, or give d_head"
+        )
+    return d_model // n_heads if d_head is None else d_head
+
+
+__all__ = ["MultiHeadAttention", "head_width"]

@@ -1,0 +1,7 @@
+"""Blocks: norms, feed-forward networks and how a block is wired."""
+
+from gnomon.blocks.block import Block
+from gnomon.blocks.ffn import Activation, FeedForward, default_width
+from gnomon.blocks.residual import Placement, PostNorm, PreNorm, placement
+
+__all__ = ["Activation", "Block", "FeedForward", "Placement", "PostNorm", "PreNorm", "default_width", "placement"]

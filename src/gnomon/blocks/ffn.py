@@ -1,0 +1,56 @@
+"""The feed-forward network: the same two layers at every position (S18).
+
+    FFN(x) = act(x W1 + b1) W2 + b2                (Vaswani et al. 2017, section 3.3; act = ReLU there, GELU in GPT-2)
+    gated    (act(x W_gate) * (x W_up)) W_down     (Shazeer 2020, arXiv:2002.05202; SwiGLU when act = SiLU)
+"""
+
+from collections.abc import Callable
+from typing import Literal
+
+from torch import nn
+from torch.nn import functional as F
+
+from gnomon.errors import unknown
+from gnomon.shapes import Float
+
+Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
+_ACTIVATIONS: dict[str, Callable[[Float], Float]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "silu": F.silu,
+}
+
+
+class FeedForward(nn.Module):
+    """x (B, T, D) -> (B, T, D) through F hidden channels, gated or not."""
+
+    def __init__(
+        self, d_model: int, d_ff: int, activation: Activation = "gelu", gated: bool = False, bias: bool = True
+    ) -> None:
+        """d_ff: hidden width. activation: relu, gelu (exact), gelu_tanh (GPT-2) or silu."""
+        super().__init__()
+        if activation not in _ACTIVATIONS:
+            raise unknown("activation", activation, _ACTIVATIONS)
+        self.activation = activation
+        self.up = nn.Linear(d_model, d_ff, bias)
+        self.gate = nn.Linear(d_model, d_ff, bias) if gated else None
+        self.down = nn.Linear(d_ff, d_model, bias)
+
+    def forward(self, x: Float) -> Float:
+        """Each token on its own."""
+        act = _ACTIVATIONS[self.activation]
+        h = act(self.up(x)) if self.gate is None else act(self.gate(x)) * self.up(x)
+        return self.down(h)  # type: ignore[no-any-return]
+
+    def extra_repr(self) -> str:
+        """Shown by print(module)."""
+        return f"activation={self.activation}, gated={self.gate is not None}"
+
+
+def default_width(d_model: int, gated: bool) -> int:
+    """4 D; for gated networks 8/3 D rounded up to a multiple of 8, which has the same number of weights."""
+    return -(-8 * d_model // 24) * 8 if gated else 4 * d_model
+
+
+__all__ = ["Activation", "FeedForward", "default_width"]

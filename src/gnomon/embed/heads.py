@@ -1,0 +1,66 @@
+"""Heads: from the last hidden state to one logit per token, with the embedding's own table or with another.
+
+`Tied` looks its table up in the embedding at every call. It owns nothing, so the tie cannot be lost: loading,
+assigning, copying, casting or resizing the embedding is doing it to the head. (Sharing a Parameter between two modules
+breaks in several of these.)
+"""
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from gnomon.embed.table import TokenEmbedding, resized
+from gnomon.shapes import Float
+
+
+class Tied(nn.Module):
+    """logits = scale * h E^T + b, with the embedding's table E (S13). Gradients of both uses add up in E."""
+
+    def __init__(self, embedding: TokenEmbedding, bias: bool = False, scale: float = 1.0) -> None:
+        """bias: one number per token. scale: of the logits (T5 v1.0: d_model^-0.5)."""
+        super().__init__()
+        self._embedding = (embedding,)  # in a tuple, so that torch does not register it a second time
+        self.scale = scale
+        self.bias = nn.Parameter(torch.zeros(embedding.vocab_size)) if bias else None
+
+    @property
+    def weight(self) -> nn.Parameter:
+        """The embedding's own Parameter."""
+        return self._embedding[0].weight
+
+    def forward(self, h: Float) -> Float:
+        """h (B, T, D) -> logits (B, T, V)."""
+        logits = self._embedding[0].unembed(h if self.scale == 1.0 else h * self.scale)
+        return logits if self.bias is None else logits + self.bias
+
+    @torch.no_grad()
+    def resize(self, vocab_size: int) -> None:
+        """Follow the embedding, which is resized itself."""
+        if self.bias is not None:
+            self.bias = nn.Parameter(resized(self.bias, vocab_size, std=0.0), self.bias.requires_grad)
+
+
+class Untied(nn.Module):
+    """logits = h W^T + b, with a table of its own."""
+
+    def __init__(self, d_model: int, vocab_size: int, bias: bool = False, std: float = 0.02) -> None:
+        """std: of the initial rows."""
+        super().__init__()
+        self.std = std
+        self.weight = nn.Parameter(torch.empty(vocab_size, d_model))
+        self.bias = nn.Parameter(torch.zeros(vocab_size)) if bias else None
+        nn.init.normal_(self.weight, std=std)
+
+    def forward(self, h: Float) -> Float:
+        """h (B, T, D) -> logits (B, T, V)."""
+        return F.linear(h, self.weight, self.bias)
+
+    @torch.no_grad()
+    def resize(self, vocab_size: int) -> None:
+        """Change the number of rows; those that remain keep their bits."""
+        self.weight = nn.Parameter(resized(self.weight, vocab_size, self.std), self.weight.requires_grad)
+        if self.bias is not None:
+            self.bias = nn.Parameter(resized(self.bias, vocab_size, std=0.0), self.bias.requires_grad)
+
+
+__all__ = ["Tied", "Untied"]

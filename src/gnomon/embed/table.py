@@ -1,0 +1,175 @@
+"""TokenEmbedding: the table between token ids and vectors. It owns the one weight; lookup and unembedding are two views.
+
+    lookup    x = s E[id] P         (..., D)      s = sqrt(D) in the original Transformer, 1 in GPT-2
+    unembed   logits = h P^T E^T    (..., V)      without s            (Press and Wolf 2017, arXiv:1608.05859)
+
+P exists only when the table is narrower than the model (ALBERT, arXiv:1909.11942, section 3.1).
+"""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from gnomon.errors import BadInput, BadValue
+from gnomon.shapes import Float, Int
+
+Scale = Literal["sqrt"] | float | None
+
+
+class TokenEmbedding(nn.Module):
+    """ids (B, T) -> vectors (B, T, D): rows of a (V, D) table, times sqrt(D) unless told otherwise (S2)."""
+
+    def __init__(
+        self,
+        vocab_size: int,
+        d_model: int,
+        scale: Scale = "sqrt",
+        padding_id: int | None = None,
+        d_embed: int | None = None,
+        std: float | None = None,
+    ) -> None:
+        """scale       "sqrt" (the paper), a number, or None for 1
+        padding_id  its row is zero and stays zero, tied or not
+        d_embed     width of the table when smaller than d_model
+        std         of the initial rows: default D^-0.5 under "sqrt", so that scaled rows have unit size, else 0.02
+        """
+        super().__init__()
+        if vocab_size < 1 or d_model < 1:
+            raise BadValue(f"vocab_size and d_model must be at least 1, got {vocab_size} and {d_model}")
+        if padding_id is not None and not 0 <= padding_id < vocab_size:
+            raise BadValue(f"padding_id={padding_id} is not one of the {vocab_size} token ids")
+        width = d_model if d_embed is None else d_embed
+        if not 0 < width <= d_model:
+            raise BadValue(f"d_embed must lie between 1 and d_model={d_model}, got {width}")
+        self.d_model, self.padding_id = d_model, padding_id
+        self.scale = math.sqrt(d_model) if scale == "sqrt" else 1.0 if scale is None else float(scale)
+        self.std = std if std is not None else width**-0.5 if scale == "sqrt" else 0.02
+        self.weight = nn.Parameter(torch.empty(vocab_size, width))
+        self.widen = nn.Linear(width, d_model, bias=False) if width < d_model else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the rows anew; the padding row is zero."""
+        nn.init.normal_(self.weight, std=self.std)
+        if self.widen is not None:
+            nn.init.normal_(self.widen.weight, std=self.widen.in_features**-0.5)
+        if self.padding_id is not None:
+            with torch.no_grad():
+                self.weight[self.padding_id] = 0
+
+    @property
+    def vocab_size(self) -> int:
+        """V, rows of the table."""
+        return self.weight.shape[0]
+
+    def forward(self, ids: Int) -> Float:
+        """ids (B, T) -> (B, T, D). Raises BadValue for an id outside the table, naming it and its row."""
+        check_ids(ids, self.vocab_size)
+        x = F.embedding(ids, self.weight, self.padding_id)
+        x = x if self.widen is None else self.widen(x)
+        return x if self.scale == 1.0 else x * self.scale
+
+    def unembed(self, h: Float) -> Float:
+        """h (..., D) -> logits (..., V) with the same table. The padding row gets no gradient from here."""
+        h = h if self.widen is None else h @ self.widen.weight
+        logits = F.linear(h, self.weight)
+        if self.padding_id is not None:  # its row is zero, so the logit is 0 anyway: this only stops the gradient
+            pad = torch.zeros(self.vocab_size, dtype=torch.bool, device=h.device)
+            pad[self.padding_id] = True
+            logits = logits.masked_fill(pad, 0.0)
+        return logits
+
+    @torch.no_grad()
+    def resize(self, vocab_size: int) -> None:
+        """Change the number of rows. Rows that remain keep their bits; new ones are drawn like the first were."""
+        if self.padding_id is not None and self.padding_id >= vocab_size:
+            raise BadValue(f"resizing to {vocab_size} rows would cut off the padding token {self.padding_id}")
+        self.weight = nn.Parameter(resized(self.weight, vocab_size, self.std), self.weight.requires_grad)
+
+    @torch.no_grad()
+    def import_vectors(self, vectors: Mapping[str, Float], vocabulary: Mapping[str, int]) -> list[str]:
+        """Copy pretrained vectors into the rows of their tokens; returns the tokens that had no vector.
+
+        vectors     token -> (D,) vector, D the width of this table (`read_vectors` reads a file of them)
+        vocabulary  token -> id. The padding row stays zero.
+        """
+        missing = []
+        for token, row in vocabulary.items():
+            if token not in vectors:
+                missing.append(token)
+                continue
+            vector = torch.as_tensor(vectors[token], dtype=self.weight.dtype, device=self.weight.device)
+            if vector.shape != self.weight.shape[1:]:
+                raise BadValue(
+                    f"the vector of {token!r} has shape {tuple(vector.shape)}, the table needs {tuple(self.weight.shape[1:])}"
+                )
+            if row != self.padding_id:
+                self.weight[row] = vector
+        return missing
+
+    def extra_repr(self) -> str:
+        """Shown by print(module)."""
+        pad = "" if self.padding_id is None else f", padding_id={self.padding_id}"
+        return f"vocab_size={self.vocab_size}, d_model={self.d_model}, scale={self.scale:g}{pad}"
+
+
+def resized(weight: Float, rows: int, std: float) -> Float:
+    """A (rows, ...) tensor whose first rows are `weight`'s, bit for bit; further ones normal with `std`."""
+    if rows < 1:
+        raise BadValue(f"a table needs at least one row, got {rows}")
+    new = torch.empty(rows, *weight.shape[1:], dtype=weight.dtype, device=weight.device)
+    nn.init.normal_(new, std=std) if std else nn.init.zeros_(new)
+    keep = min(rows, weight.shape[0])
+    new[:keep] = weight[:keep]
+    return new
+
+
+def check_ids(ids: Int, vocab_size: int) -> None:
+    """Raise BadValue if an id is outside 0..vocab_size-1; names the id, its place and the vocabulary.
+
+    Looks at values on the CPU only and not while compiling: elsewhere the check would wait for the device.
+    """
+    if ids.dim() != 2 or ids.numel() == 0:
+        raise BadValue(f"token ids have shape (batch, tokens) with at least one of each, got {tuple(ids.shape)}")
+    if ids.dtype not in (torch.int64, torch.int32):
+        raise BadValue(f"token ids are integers (int64 or int32), got {ids.dtype}")
+    if ids.device.type != "cpu" or torch.compiler.is_compiling():
+        return
+    low, high = ids.aminmax()
+    if int(low) < 0 or int(high) >= vocab_size:
+        row, column = (int(i) for i in ((ids < 0) | (ids >= vocab_size)).nonzero()[0])
+        raise BadValue(
+            f"token id {int(ids[row, column])} (row {row}, place {column}) is outside the vocabulary of {vocab_size} "
+            f"tokens, 0 to {vocab_size - 1}: was the text tokenized with this model's tokenizer?"
+        )
+
+
+def read_vectors(path: str | Path) -> dict[str, Float]:
+    """Read pretrained vectors from a text file: a token and its numbers per line (GloVe), after an optional line with
+    the two sizes (word2vec, fastText). Raises BadInput naming the line that does not fit."""
+    vectors: dict[str, Float] = {}
+    width = 0
+    try:
+        with open(path, encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                token, *numbers = line.rstrip("\n").split(" ")
+                numbers = [x for x in numbers if x]
+                if number == 1 and len(numbers) == 1:
+                    continue
+                width = width or len(numbers)
+                if not numbers or len(numbers) != width:
+                    raise BadInput(f"{path}, line {number}: {len(numbers)} numbers where {width or 'some'} were expected")
+                vectors[token] = torch.tensor([float(x) for x in numbers])
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"cannot read vectors from {path}: {error}") from error
+    except ValueError as error:
+        raise BadInput(f"{path}, line {number}: not a token followed by numbers ({error})") from error
+    return vectors
+
+
+__all__ = ["Scale", "TokenEmbedding", "check_ids", "read_vectors", "resized"]

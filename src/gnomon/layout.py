@@ -1,0 +1,269 @@
+"""Layout: where each token sits. It travels with the tokens; `visible` is the only mask in the package.
+
+Whatever asks "where is this token?" reads a Layout. No function takes a length, an offset or a padding mask where it
+needs positions, so caches, padding on either side, packing and eviction are not special cases anywhere.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import torch
+from torch.utils._pytree import register_pytree_node
+
+from gnomon.errors import BadValue
+from gnomon.shapes import Bool, Int
+
+Kind = Literal["dense", "padded", "packed", "custom"]
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Positions of a batch of tokens. Build one with a constructor below; fields are (B, T) int64 unless said.
+
+    pos     what encodings read: restarts in every document, skips padding, may be random or fractional
+    step    time order over the real tokens of the row: causality and windows read this, never memory order
+    doc     which document of its row a token belongs to; -1 marks padding and unfilled cache slots;
+            None means one document a row and no padding
+    length  largest position + 1 of the token's own document, read only by methods whose table depends on length
+    kind    known without looking at values, so that a kernel can be chosen: "dense" promises that all rows are
+            alike, without padding, and that pos and step each count up by one
+    """
+
+    pos: Int
+    step: Int
+    doc: Int | None
+    length: Int
+    kind: Kind = "custom"
+
+    # ------------------------------------------------------------------ constructors
+
+    @staticmethod
+    def dense(B: int, T: int, device: torch.device | str | None = None) -> "Layout":
+        """B rows of T tokens at positions 0..T-1, no padding."""
+        pos = torch.arange(T, device=device).expand(B, T)
+        return Layout(pos, pos, None, torch.full_like(pos, T), "dense")
+
+    @staticmethod
+    def padded(mask: Bool) -> "Layout":
+        """One document a row; `mask` (B, T) is true (or 1) at real tokens, padding may be on either side or inside."""
+        mask = _as_mask(mask)
+        pos = (mask.cumsum(1) - 1).clamp(min=0)
+        length = mask.sum(1, keepdim=True).expand_as(pos)
+        return Layout(pos, pos, torch.where(mask, 0, -1), length, "padded")
+
+    @staticmethod
+    def packed(lengths: Sequence[Sequence[int]], device: torch.device | str | None = None) -> "Layout":
+        """Several documents a row, one after another: `packed([[3, 2], [4]])`. The tail of a shorter row is padding."""
+        if not lengths or any(n < 1 for row in lengths for n in row):
+            raise BadValue(f"packed lengths must be rows of positive document lengths, got {lengths!r}")
+        T = max(sum(row) for row in lengths)
+        pos, step, doc, length = (torch.zeros(len(lengths), T, dtype=torch.long) for _ in range(4))
+        doc -= 1
+        for b, row in enumerate(lengths):
+            start = 0
+            for d, n in enumerate(row):
+                here = slice(start, start + n)
+                pos[b, here], doc[b, here], length[b, here] = torch.arange(n), d, n
+                start += n
+            step[b, :start] = torch.arange(start)
+        return Layout(pos, step, doc, length, "packed").to(device or pos.device)
+
+    @staticmethod
+    def prefix(n: int | Sequence[int], T: int, device: torch.device | str | None = None) -> "Layout":
+        """T tokens whose first `n` see one another whatever their order: they share one time step (n - 1).
+
+        `n` is one number, or one per row. A prefix must reach the model in one call; it cannot be split into chunks.
+        """
+        rows = torch.tensor([n] if isinstance(n, int) else list(n), device=device).unsqueeze(1)
+        if bool(((rows < 0) | (rows > T)).any()):
+            raise BadValue(f"prefix lengths must lie between 0 and T={T}, got {rows.flatten().tolist()}")
+        at = Layout.dense(len(rows), T, device)
+        return replace(at, step=torch.where(at.pos < rows, rows - 1, at.pos), kind="custom")
+
+    @staticmethod
+    def randomized(T: int, max: int, rng: torch.Generator | None = None, batch: int = 1) -> "Layout":
+        """T sorted positions drawn without replacement from 0..max-1, afresh for each row.
+
+        Randomized positional encodings (Ruoss et al. 2023, arXiv:2305.16843, section 3).
+        """
+        if max < T:
+            raise BadValue(f"cannot draw {T} distinct positions from {max}; give max >= {T}")
+        device = rng.device if rng is not None else None
+        draw = torch.rand(batch, max, generator=rng, device=device).argsort(1)[:, :T].sort(1).values
+        at = Layout.dense(batch, T, draw.device)
+        return replace(at, pos=draw, length=(draw[:, -1:] + 1).expand_as(draw), kind="custom")
+
+    @staticmethod
+    def from_hf(attention_mask: Bool | None = None, position_ids: Int | None = None) -> "Layout":
+        """From the two tensors Hugging Face models take: a (B, T) mask of 1 at real tokens, and positions, or either."""
+        if attention_mask is None:
+            if position_ids is None:
+                raise BadValue("from_hf needs attention_mask, position_ids or both; got neither")
+            attention_mask = torch.ones_like(position_ids)
+        at = Layout.padded(attention_mask)
+        if position_ids is None:
+            return at
+        if position_ids.shape != at.pos.shape:
+            raise BadValue(
+                f"position_ids have shape {tuple(position_ids.shape)}, the attention mask {tuple(at.pos.shape)}"
+            )
+        top = torch.where(at.real, position_ids, -1).amax(1, keepdim=True) + 1
+        return replace(at, pos=position_ids, length=top.expand_as(position_ids), kind="custom")
+
+    # ------------------------------------------------------------------ views
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(B, T)."""
+        return (self.pos.shape[0], self.pos.shape[1])
+
+    @property
+    def device(self) -> torch.device:
+        """Where the fields live."""
+        return self.pos.device
+
+    @property
+    def real(self) -> Bool:
+        """(B, T), true at real tokens, false at padding and unfilled slots."""
+        return torch.ones_like(self.pos, dtype=torch.bool) if self.doc is None else self.doc >= 0
+
+    def _map(self, f: Any, kind: Kind | None = None) -> "Layout":
+        doc = None if self.doc is None else f(self.doc)
+        return Layout(f(self.pos), f(self.step), doc, f(self.length), kind or self.kind)
+
+    def to(self, device: torch.device | str) -> "Layout":
+        """The same layout on another device."""
+        return self if self.pos.device == torch.device(device) else self._map(lambda x: x.to(device))
+
+    def tokens(self, part: slice) -> "Layout":
+        """The tokens `part` of every row (a slice of the second axis)."""
+        return self._map(lambda x: x[:, part])
+
+    def slots(self, index: Int) -> "Layout":
+        """Of every row the tokens at its own indices (B, S')."""
+        return self._map(lambda x: x.gather(1, index))
+
+    def rows(self, index: Int) -> "Layout":
+        """The rows `index` (B',), in that order: what beam search and `reorder` need."""
+        return self._map(lambda x: x.index_select(0, index))
+
+    def expand(self, B: int) -> "Layout":
+        """One row stretched to B rows; B rows are returned as they are."""
+        if self.shape[0] == B:
+            return self
+        if self.shape[0] != 1:
+            raise BadValue(f"the layout has {self.shape[0]} rows but the batch has {B}")
+        return self._map(lambda x: x.expand(B, -1))
+
+    def one_row(self) -> "Layout":
+        """The first row where all rows are alike by promise (dense), everything otherwise: saves work in tables."""
+        return self._map(lambda x: x[:1]) if self.kind == "dense" else self
+
+    def pair(self, b: Int, i: Int) -> "Layout":
+        """The fields of token i of row b, as scalars: how fused kernels read a layout."""
+        return self._map(lambda x: x[b, i])
+
+    def as_queries(self) -> "Layout":
+        """Fields as (B, 1, T, 1), ready to broadcast against keys."""
+        return self._map(lambda x: x[:, None, :, None])
+
+    def as_keys(self) -> "Layout":
+        """Fields as (B, 1, 1, S), ready to broadcast against queries."""
+        return self._map(lambda x: x[:, None, None, :])
+
+    # ------------------------------------------------------------------ growing
+
+    def then(self, n: int) -> "Layout":
+        """The next n tokens of each row's last document (an empty row starts one), as a layout of shape (B, n)."""
+        B = self.shape[0]
+        ahead = torch.arange(1, n + 1, device=self.device)
+        if self.shape[1] == 0:
+            return Layout.dense(B, n, self.device)
+        if self.kind == "dense":
+            pos, step = self.pos[:, -1:] + ahead, self.step[:, -1:] + ahead
+            return Layout(pos, step, None, pos[:, -1:].expand_as(pos) + 1, "dense")
+        step = torch.where(self.real, self.step, -1)  # (B, T)
+        last = step.argmax(1, keepdim=True)  # (B, 1): slot of the newest real token
+        doc = None if self.doc is None else self.doc.gather(1, last).clamp(min=0)
+        # a prefix shares one step, so the newest position is the largest among the newest document's tokens
+        mine = self.real if self.doc is None or doc is None else self.doc == doc
+        pos = torch.where(mine, self.pos, -1).amax(1, keepdim=True) + ahead
+        step = step.amax(1, keepdim=True) + ahead
+        doc = None if doc is None else doc.expand_as(step)
+        return Layout(pos, step, doc, pos[:, -1:].expand_as(pos) + 1, "custom" if doc is None else self.kind)
+
+    def cat(self, other: "Layout") -> "Layout":
+        """These tokens and then `other`'s, side by side in memory. Two dense layouts stay dense: the second must
+        continue the first (it does when it came from `then`)."""
+        if self.kind == other.kind == "dense":
+            pos, step = torch.cat([self.pos, other.pos], 1), torch.cat([self.step, other.step], 1)
+            return Layout(pos, step, None, other.length[:, -1:].expand_as(pos), "dense")
+        kind: Kind = other.kind if self.kind == other.kind else "custom"
+        if {self.kind, other.kind} <= {"dense", "padded"}:
+            kind = "padded"
+        doc = None
+        if self.doc is not None or other.doc is not None:
+            doc = torch.cat([torch.where(a.real, 0, -1) if a.doc is None else a.doc for a in (self, other)], 1)
+        pos, step, length = (
+            torch.cat([a, b], 1)
+            for a, b in ((self.pos, other.pos), (self.step, other.step), (self.length, other.length))
+        )
+        return Layout(pos, step, doc, length, kind)
+
+
+def sees(q: Layout, k: Layout, causal: bool = True, window: int | None = None) -> Bool:
+    """Who may see whom, from fields of any shapes that broadcast (also scalars): `visible` without the reshaping."""
+    gap = q.step - k.step
+    if k.doc is None:
+        ok = torch.ones_like(gap, dtype=torch.bool)
+    elif q.doc is None:
+        if k.kind == "packed":
+            raise BadValue("packed keys need queries that say which document they belong to: give the queries a doc")
+        ok = (k.doc >= 0).expand_as(gap)
+    else:
+        ok = (q.doc == k.doc) & (k.doc >= 0)
+    if causal:
+        ok = ok & (gap >= 0)
+    if window is not None:
+        ok = ok & ((gap < window) if causal else (gap.abs() < window))
+    return ok
+
+
+def visible(q: Layout, k: Layout, causal: bool = True, window: int | None = None) -> Bool:
+    """Which of k's tokens each of q's tokens may attend to: (B, 1, T, S), true where it may.
+
+    causal   a token sees itself and what came before it
+    window   a token sees the nearest `window` tokens, itself included: `0 <= gap < window` when causal,
+             `abs(gap) < window` when not. Documents and padding never see one another.
+    """
+    if window is not None and window < 1:
+        raise BadValue(f"a window counts the token itself, so it must be at least 1; got {window}")
+    return sees(q.as_queries(), k.as_keys(), causal, window)
+
+
+def _as_mask(mask: Bool) -> Bool:
+    """A (B, T) mask of truth values; 0/1 integers are taken, floats (additive masks?) and other numbers refused."""
+    if mask.dim() != 2:
+        raise BadValue(f"a padding mask has shape (batch, tokens), got {tuple(mask.shape)}")
+    if mask.dtype == torch.bool:
+        return mask
+    if mask.dtype.is_floating_point or bool(((mask != 0) & (mask != 1)).any()):
+        raise BadValue(
+            f"a padding mask holds true/1 at real tokens and false/0 at padding, got {mask.dtype} "
+            f"with values from {mask.min().item()} to {mask.max().item()}"
+        )
+    return mask.bool()
+
+
+def _flatten(at: Layout) -> tuple[list[Any], Kind]:
+    return [at.pos, at.step, at.doc, at.length], at.kind
+
+
+def _unflatten(fields: Any, kind: Any) -> Layout:
+    return Layout(*fields, kind)
+
+
+register_pytree_node(Layout, _flatten, _unflatten)
+
+__all__ = ["Kind", "Layout", "sees", "visible"]

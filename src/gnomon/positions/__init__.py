@@ -1,0 +1,18 @@
+"""Position encodings, one published method per file, chosen by name.
+
+    >>> import gnomon as gn
+    >>> gn.positions.get("rope", base=1e6)
+    rope(base=1000000.0)
+"""
+
+from gnomon.positions.alibi import ALiBi
+from gnomon.positions.base import NoPE, PositionEncoding, Spec, encoding, get, names
+from gnomon.positions.learned import Learned
+from gnomon.positions.rope import RoPE, pairing_order
+from gnomon.positions.sinusoidal import Sinusoidal, sinusoidal_table
+from gnomon.positions.t5 import T5
+
+__all__ = [
+    "ALiBi", "Learned", "NoPE", "PositionEncoding", "RoPE", "Sinusoidal", "Spec", "T5",
+    "encoding", "get", "names", "pairing_order", "sinusoidal_table",
+]  # fmt: skip

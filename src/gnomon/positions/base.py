@@ -1,0 +1,309 @@
+"""What a position encoding is, and the registry from which one is chosen by name.
+
+A method may act in three places; a class overrides only the hooks of the places where its method acts:
+
+    1  input      x = combine(E[ids], vectors(at))                       sinusoidal, learned
+    2  rotation   score = query(q) . key(k)                              rope, xpos
+    3  score      score = q . k^T * scale + bias(h, q_pos, k_pos)        alibi, t5, kerple
+
+The base class overrides none of them: it is NoPE (Kazemnejad et al. 2023, arXiv:2305.19466), a Transformer without
+position. A new encoding is one file with one final subclass; importing the file is the registration.
+"""
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal, Self
+
+import torch
+from torch import Tensor, nn
+
+from gnomon.errors import BadValue, unknown
+from gnomon.layout import Layout, visible
+from gnomon.shapes import Bool, Float, Int
+
+Acts = Literal["nowhere", "input", "rotation", "score"]
+Tables = tuple[Float, ...] | None
+
+_REGISTRY: dict[str, type["PositionEncoding"]] = {}
+
+
+class PositionEncoding(nn.Module):
+    """Base of all encodings, and itself the encoding that does nothing.
+
+    A subclass states `name`, `paper`, `acts`, `relative` and `beyond` (what happens past the training length) and
+    overrides hooks. It keeps no state but learnable parameters: tables are computed from the Layout of the tokens.
+    """
+
+    name: ClassVar[str] = ""
+    paper: ClassVar[str] = ""
+    acts: ClassVar[Acts] = "nowhere"
+    relative: ClassVar[bool] = False  #: scores depend on positions only through their differences
+    beyond: ClassVar[str] = ""  #: what to expect past the training length, in a few words
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if not cls.name:
+            raise BadValue(f"class {cls.__name__} needs a name: the word people choose it by, e.g. name = 'mine'")
+        other = _REGISTRY.get(cls.name)
+        if other is not None and (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise BadValue(f"the name {cls.name!r} already belongs to {other.__module__}.{other.__qualname__}")
+        _REGISTRY[cls.name] = cls
+
+    # ---------------------------------------------------------------- the hooks, place by place
+
+    def vectors(self, at: Layout, dtype: torch.dtype = torch.float32) -> Float | None:
+        """Place 1: (B, T, D) vectors for these tokens (B = 1 where all rows are alike), or None."""
+        return None
+
+    def check(self, at: Layout) -> None:
+        """Raise if this method has no meaning at these positions (a learned table past its rows).
+
+        Called where a batch enters the model, never inside a compiled step.
+        """
+
+    def prepare(self, at: Layout, dtype: torch.dtype = torch.float32) -> Tables:
+        """Place 2: tables for these tokens, computed once per forward by the model and handed to every layer."""
+        return None
+
+    def query(self, q: Float, tables: Tables) -> Float:
+        """Place 2: (B, H, T, C) queries with their positions turned in."""
+        return self.rotate(q, tables)
+
+    def key(self, k: Float, tables: Tables) -> Float:
+        """Place 2: (B, K, S, C) keys with their positions turned in, before they enter a cache."""
+        return self.rotate(k, tables)
+
+    def rotate(self, x: Float, tables: Tables) -> Float:
+        """Place 2, for methods that treat queries and keys alike."""
+        return x
+
+    def bias(self, h: Tensor, q: Int, k: Int) -> Float | None:
+        """Place 3: what is added to the scaled score of head h between positions q and k.
+
+        A broadcastable function: (H,1,1), (B,1,T,1), (B,1,1,S) give a dense tensor, scalars give one number, so the
+        same code serves every kernel. `h` arrives in the dtype that scores are computed in.
+        """
+        return None
+
+    def scores(self, q: Float, k: Float, q_at: Layout, k_at: Layout, ok: Bool, scale: float) -> Float:
+        """The scores themselves, (B, H, T, S), for methods whose position depends on content (Shaw, CoPE).
+
+        `ok` (B, 1, T, S) says who may be seen; masking is done by the caller. Overriding this leaves the fast kernels.
+        """
+        s = (q @ k.transpose(-1, -2)) * scale
+        b = self.bias_tensor(q_at, k_at, n_heads=q.shape[1], dtype=s.dtype)
+        return s if b is None else s + b
+
+    def values(self, p: Float, v: Float, q_at: Layout, k_at: Layout) -> Float:
+        """The weighted sum of values, (B, H, T, C); methods with positions in the values (Shaw) override it."""
+        return p @ v
+
+    # ---------------------------------------------------------------- used alone, in anybody's model
+
+    def forward(self, x: Float, at: Layout | None = None) -> Float:
+        """The encoding as a layer. Positions are 0..T-1, or those of `at`.
+
+        input     x (B, T, D)     -> x + vectors
+        rotation  x (B, H, T, C)  -> x rotated
+        score     x (B, H, T, S)  -> scores + bias; queries are the last T of the S positions
+        """
+        if self.acts == "nowhere":
+            return x
+        if x.dim() != (3 if self.acts == "input" else 4):
+            want = {
+                "input": "(batch, tokens, d_model)",
+                "rotation": "(batch, heads, tokens, d_head)",
+                "score": "(batch, heads, queries, keys)",
+            }
+            raise BadValue(f"{self.name} called as a layer takes {want[self.acts]}, got shape {tuple(x.shape)}")
+        if at is None:
+            at = Layout.dense(x.shape[0], x.shape[1] if self.acts == "input" else x.shape[-2], x.device)
+            if self.acts == "score":
+                at = Layout.dense(x.shape[0], x.shape[-1], x.device)
+        self.check(at)
+        dtype = wide(x.dtype)
+        if self.acts == "input":
+            vectors = self.vectors(at, dtype)
+            return x if vectors is None else x + vectors.to(x.dtype)
+        if self.acts == "rotation":
+            return self.rotate(x, self.prepare(at, dtype))
+        bias = self.bias_tensor(at.tokens(slice(-x.shape[-2], None)), at, x.shape[1], dtype)
+        return x if bias is None else (x.to(dtype) + bias).to(x.dtype)
+
+    def bias_tensor(
+        self, q_at: Layout, k_at: Layout | None = None, n_heads: int | None = None, dtype: torch.dtype = torch.float32
+    ) -> Float | None:
+        """The bias of place 3 as a tensor, (B or 1, H, T, S), for `scaled_dot_product_attention(attn_mask=...)`.
+
+        It holds position only: add your mask to it, or take `score_mask`, which has both.
+        """
+        q, k = q_at.one_row(), (q_at if k_at is None else k_at).one_row()
+        heads = n_heads if n_heads is not None else self.heads()
+        h = torch.arange(heads, device=q.device, dtype=dtype)[:, None, None]
+        bias = self.bias(h, q.pos[:, None, :, None], k.pos[:, None, None, :])
+        return None if bias is None else bias.to(dtype)
+
+    def score_mask(
+        self,
+        q_at: Layout,
+        k_at: Layout | None = None,
+        causal: bool = True,
+        window: int | None = None,
+        n_heads: int | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> Float:
+        """Bias where a query may see a key, -inf where it may not: (B or 1, H or 1, T, S), additive, after the scale."""
+        k_at = q_at if k_at is None else k_at
+        ok = visible(q_at.one_row(), k_at.one_row(), causal, window)
+        return self.add_bias(ok, q_at, k_at, n_heads, dtype)
+
+    def add_bias(
+        self, ok: Bool, q_at: Layout, k_at: Layout, n_heads: int | None = None, dtype: torch.dtype = torch.float32
+    ) -> Float:
+        """A mask of truth values (B or 1, 1, T, S) made additive: the bias where true, -inf where false."""
+        bias = self.bias_tensor(q_at, k_at, n_heads, dtype) if self.acts == "score" else None
+        zero = torch.zeros((), dtype=dtype, device=ok.device)
+        return torch.where(ok, zero if bias is None else bias, float("-inf"))
+
+    def heads(self) -> int:
+        """How many heads `bias` speaks about; methods that act on scores know it."""
+        raise BadValue(f"{self.name or 'this encoding'} does not know a number of heads; pass n_heads")
+
+    @classmethod
+    def tiny(cls, **sizes: int) -> "Spec":
+        """A small valid setting for tests and demonstrations; override where the defaults do not fit a tiny model."""
+        return Spec(cls, MappingProxyType({}))
+
+
+class NoPE(PositionEncoding):
+    """No position: causal attention of two layers or more still sees order, bidirectional attention sees none."""
+
+    name = "none"
+    paper = "Kazemnejad et al. 2023, arXiv:2305.19466"
+    acts = "nowhere"
+    beyond = "fair to about 1.5 times"
+
+
+# -------------------------------------------------------------------- choosing by name
+
+
+@dataclass(frozen=True)
+class Spec:
+    """An encoding chosen but not yet built: a class and its options. Two equal specs are the same choice."""
+
+    cls: type[PositionEncoding]
+    options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def name(self) -> str:
+        """The name it was chosen by."""
+        return self.cls.name
+
+    @property
+    def acts(self) -> Acts:
+        """Where it acts: nowhere, input, rotation or score."""
+        return self.cls.acts
+
+    def build(self, **sizes: Any) -> PositionEncoding:
+        """Build the module. `sizes` are the model's (d_model, d_head, n_heads, causal, max_positions ...): the class
+        takes those its constructor names, options given by hand win. Random parameters come from a stream of their
+        own, so that the rest of a model starts with the same weights under every encoding."""
+        wanted = _parameters(self.cls)
+        missing = [
+            p for p, default in wanted.items() if default is inspect.Parameter.empty and p not in {**sizes, **self.options}
+        ]
+        if missing:
+            raise BadValue(f"{self.name} needs {', '.join(missing)}; got {', '.join(sorted(sizes)) or 'nothing'}")
+        with _own_draws():
+            return self.cls(**{**{k: v for k, v in sizes.items() if k in wanted}, **self.options})
+
+    def with_options(self, **options: Any) -> Self:
+        """The same choice with options added, those already given by hand kept."""
+        known = _parameters(self.cls)
+        return type(self)(self.cls, MappingProxyType({**{k: v for k, v in options.items() if k in known}, **self.options}))
+
+    def __hash__(self) -> int:
+        return hash((self.cls, tuple(sorted((k, repr(v)) for k, v in self.options.items()))))
+
+    def __repr__(self) -> str:
+        return f"{self.name}({', '.join(f'{k}={v!r}' for k, v in self.options.items())})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data for config.json; `get(**data)` brings it back."""
+        return {"name": self.name, **self.options}
+
+
+@contextmanager
+def _own_draws() -> Iterator[None]:
+    """Draw from a stream derived from torch's seed, leaving torch's own where it was."""
+    devices = range(torch.cuda.device_count()) if torch.cuda.is_available() and torch.cuda.is_initialized() else []
+    with torch.random.fork_rng(devices=devices):
+        torch.manual_seed((torch.initial_seed() + 0x6E6F6D) % 2**63)
+        yield
+
+
+def _parameters(cls: type[PositionEncoding]) -> dict[str, Any]:
+    """The constructor's parameters and their defaults."""
+    if "__init__" not in cls.__dict__:
+        return {}
+    return {p.name: p.default for p in list(inspect.signature(cls.__init__).parameters.values())[1:]}
+
+
+def _discover() -> None:
+    """Import every file of this package, so that a file dropped in is known without being listed anywhere."""
+    package = importlib.import_module(__package__ or "gnomon.positions")
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"{package.__name__}.{module.name}")
+
+
+def names() -> list[str]:
+    """The names of all known encodings, "none" first, then alphabetical."""
+    _discover()
+    return sorted(_REGISTRY, key=lambda n: (n != "none", n))
+
+
+def encoding(name: str) -> type[PositionEncoding]:
+    """The class behind a name."""
+    if name not in _REGISTRY:
+        _discover()
+    if name not in _REGISTRY:
+        raise unknown("position encoding", name, _REGISTRY)
+    return _REGISTRY[name]
+
+
+def get(name: str, **options: Any) -> Spec:
+    """Choose an encoding by name: `get("rope", base=1e6)`. The model builds it, or you do with `.build(...)`.
+
+    Raises BadValue for an unknown name or option; the message lists the known ones.
+    """
+    cls = encoding(name)
+    known = _parameters(cls)
+    for option in options:
+        if option not in known:
+            raise unknown(f"option of {name}", option, known)
+    return Spec(cls, MappingProxyType(dict(options)))
+
+
+def wide(dtype: torch.dtype) -> torch.dtype:
+    """The dtype in which positions are computed for tensors of `dtype`: float64 for float64, else float32."""
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+def angles(pos: Int, frequencies: list[float]) -> Float:
+    """pos (...,) times frequencies (P,) -> (..., P) in float64, on the CPU where the device has no float64.
+
+    An elementwise product, so neither autocast nor reduced-precision matrix units can round the positions.
+    """
+    home = "cpu" if pos.device.type == "mps" else pos.device
+    f = torch.tensor(frequencies, dtype=torch.float64, device=home)
+    return pos.to(home, torch.float64).unsqueeze(-1) * f
+
+
+__all__ = [
+    "Acts", "NoPE", "PositionEncoding", "Spec", "Tables", "angles", "encoding", "get", "names", "wide",
+]  # fmt: skip

@@ -1,0 +1,112 @@
+"""Rotary positions (RoPE; Su et al. 2021, arXiv:2104.09864, eq. 15): queries and keys turn, their scores see distance.
+
+    (R_m q) . (R_n k) = q . R_(n-m) k        pair i turns by  m theta_i,   theta_i = base^(-2i/d)
+
+Two pairings are in use and differ by a fixed permutation of channels: "half" pairs (i, i + d/2) (GPT-NeoX, Llama in
+Hugging Face files), "interleaved" pairs (2i, 2i+1) (the paper, GPT-J, Meta's Llama files). Rotation is per head, after
+the projections, never on values. Phases past the training length are unseen: it breaks at about 1.2 to 1.4 times.
+"""
+
+from typing import Any, Literal, get_args
+
+import torch
+
+from gnomon.errors import BadValue, unknown
+from gnomon.layout import Layout
+from gnomon.positions.base import PositionEncoding, Tables, angles, wide
+from gnomon.shapes import Float, Int
+
+Pairing = Literal["half", "interleaved"]
+
+
+class RoPE(PositionEncoding):
+    """Rotary position embedding, whole or partial, any base, both pairings (S8)."""
+
+    name = "rope"
+    paper = "Su et al. 2021, arXiv:2104.09864"
+    acts = "rotation"
+    relative = True
+    beyond = "breaks at about 1.2 to 1.4 times"
+
+    def __init__(
+        self,
+        d_head: int,
+        base: float = 10000.0,
+        pairing: Pairing = "half",
+        rotary_dim: int | None = None,
+        fraction: float | None = None,
+    ) -> None:
+        """d_head: width of a head. base: of the wavelengths. pairing: which channels form a pair.
+        rotary_dim or fraction: rotate only the first channels, as a width or as a part of d_head (GPT-NeoX: 0.25)."""
+        super().__init__()
+        if pairing not in get_args(Pairing):
+            raise unknown("pairing", pairing, get_args(Pairing))
+        if rotary_dim is not None and fraction is not None:
+            raise BadValue(f"give rotary_dim or fraction, not both; got {rotary_dim} and {fraction}")
+        if fraction is not None:
+            rotary_dim = int(d_head * fraction)
+        self.d_head, self.base, self.pairing = d_head, base, pairing
+        self.rotary_dim = d_head if rotary_dim is None else rotary_dim
+        if self.rotary_dim % 2 or not 0 < self.rotary_dim <= d_head:
+            raise BadValue(
+                f"rope turns pairs of channels: the rotary width must be even and between 2 and d_head={d_head}, "
+                f"got {self.rotary_dim}. Choose an even d_head, or set rotary_dim or fraction"
+            )
+
+    def frequencies(self) -> list[float]:
+        """theta_i of every pair, in radians per token."""
+        return [self.base ** (-2 * i / self.rotary_dim) for i in range(self.rotary_dim // 2)]
+
+    def prepare(self, at: Layout, dtype: torch.dtype = torch.float32) -> Tables:
+        """(cos, sin), each (B or 1, 1, T, rotary_dim/2), from float64 angles, cast last."""
+        at = at.one_row()
+        a = angles(at.pos, self.frequencies()).unsqueeze(1)
+        return a.cos().to(dtype).to(at.device), a.sin().to(dtype).to(at.device)
+
+    def rotate(self, x: Float, tables: Tables) -> Float:
+        """Turn every pair of the first rotary_dim channels of x (B, H, T, C); the rest pass. Computed in float32
+        (float64 for float64), rounded once to x's dtype."""
+        assert tables is not None
+        cos, sin = tables
+        r, rest = x[..., : self.rotary_dim], x[..., self.rotary_dim :]
+        r = r.to(wide(x.dtype))
+        if self.pairing == "half":
+            a, b = r.chunk(2, -1)
+            turned = torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
+        else:
+            a, b = r[..., 0::2], r[..., 1::2]
+            turned = torch.stack([a * cos - b * sin, b * cos + a * sin], -1).flatten(-2)
+        turned = turned.to(x.dtype)
+        return torch.cat([turned, rest], -1) if rest.shape[-1] else turned
+
+    def apply(self, q: Any, k: Any = None, position_ids: Int | None = None) -> Any:
+        """Rotate q (B, H, T, C) and k (B, K, T, C) of your own attention; `position_ids` (B, T) or (T,), default 0..T-1.
+
+        With one argument it is torch's `Module.apply(fn)`, which a parent module calls on its children.
+        """
+        if k is None:
+            return super().apply(q)
+        if position_ids is None:
+            position_ids = torch.arange(q.shape[-2], device=q.device)
+        pos = position_ids.reshape(-1, position_ids.shape[-1])
+        tables = self.prepare(Layout(pos, pos, None, pos + 1), wide(q.dtype))
+        return self.rotate(q, tables), self.rotate(k, tables)
+
+    def extra_repr(self) -> str:
+        """Shown by print(module)."""
+        return f"d_head={self.d_head}, rotary_dim={self.rotary_dim}, base={self.base:g}, pairing={self.pairing}"
+
+
+def pairing_order(d: int, to: Pairing, heads: int = 1) -> Int:
+    """Row order that carries projection weights from the other pairing to `to`: `weight[pairing_order(C, "half", H)]`.
+
+    d is the rotary width of one head (= d_head when all of it turns); one block of d rows per head.
+
+    >>> pairing_order(8, "half").tolist()
+    [0, 2, 4, 6, 1, 3, 5, 7]
+    """
+    one = torch.arange(d).view(d // 2, 2).T if to == "half" else torch.arange(d).view(2, d // 2).T
+    return (torch.arange(heads)[:, None] * d + one.reshape(1, d)).flatten()
+
+
+__all__ = ["RoPE", "pairing_order"]

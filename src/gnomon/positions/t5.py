@@ -1,0 +1,96 @@
+"""T5's bucketed relative bias (Raffel et al. 2020, arXiv:1910.10683, section 2.1): one learned number per bucket and head.
+
+    score = q . k * scale + table[bucket(j - i), h]
+
+Half of a side's buckets hold one distance each, the other half grow logarithmically up to `max_distance`; farther keys
+share the last one. Bidirectional maps use one half of the buckets for each side. Buckets that training never reached
+hold noise: with the default max_distance=128 the last causal bucket starts at distance 113, so a shorter training
+length wants max_distance <= that length.
+"""
+
+from functools import cache
+
+import torch
+from torch import Tensor, nn
+
+from gnomon.errors import BadValue
+from gnomon.positions.base import PositionEncoding
+from gnomon.shapes import Float, Int
+
+
+class T5(PositionEncoding):
+    """Learned bias per distance bucket and head; one table shared by all layers."""
+
+    name = "t5"
+    paper = "Raffel et al. 2020, arXiv:1910.10683"
+    acts = "score"
+    relative = True
+    beyond = "rises slowly"
+
+    def __init__(
+        self, n_heads: int, causal: bool = True, n_buckets: int = 32, max_distance: int = 128, std: float = 0.02
+    ) -> None:
+        """n_buckets: rows of the table. max_distance: from here on all keys share the last bucket.
+        causal: look back only; otherwise half the buckets serve each side. std: of the initialisation."""
+        super().__init__()
+        exact = (n_buckets if causal else n_buckets // 2) // 2
+        if n_buckets < 2 or exact < 1 or (not causal and n_buckets % 2):
+            raise BadValue(f"n_buckets must be even and at least {2 if causal else 4}, got {n_buckets}")
+        if max_distance <= exact:
+            raise BadValue(
+                f"max_distance={max_distance} must exceed the {exact} distances that have buckets of their own; "
+                f"raise it, or lower n_buckets={n_buckets}"
+            )
+        self.n_heads, self.causal, self.n_buckets, self.max_distance, self.std = (
+            n_heads, causal, n_buckets, max_distance, std,
+        )  # fmt: skip
+        self.weight = nn.Parameter(torch.empty(n_buckets, n_heads))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the table anew."""
+        nn.init.normal_(self.weight, std=self.std)
+
+    def heads(self) -> int:
+        """How many heads the table has."""
+        return self.n_heads
+
+    def bucket(self, gap: Int) -> Int:
+        """Bucket of a relative position key - query, any shape. Log boundaries are exact: integers decide them."""
+        n = self.n_buckets if self.causal else self.n_buckets // 2
+        side = torch.zeros_like(gap) if self.causal else (gap > 0) * n
+        back = (-gap).clamp(min=0) if self.causal else gap.abs()
+        log = sum((back >= edge).to(torch.int64) for edge in log_edges(n // 2, n - n // 2, self.max_distance))
+        return (side + torch.where(back < n // 2, back, n // 2 + log - 1)).long()
+
+    def bias(self, h: Tensor, q: Int, k: Int) -> Float:
+        """table[bucket(k - q), h]."""
+        return self.weight[self.bucket(k - q), h.long()]
+
+    def extra_repr(self) -> str:
+        """Shown by print(module)."""
+        return f"n_heads={self.n_heads}, n_buckets={self.n_buckets}, max_distance={self.max_distance}, causal={self.causal}"
+
+
+@cache
+def log_edges(exact: int, logarithmic: int, max_distance: int) -> tuple[int, ...]:
+    """First distance of each logarithmic bucket.
+
+    Bucket exact + j starts where floor(ln(r/exact) / ln(max/exact) * logarithmic) reaches j, that is at the least r
+    with r^log >= max^j * exact^(log-j): whole numbers, so no boundary falls to rounding.
+    """
+
+    def first(j: int) -> int:
+        lo, hi = exact, max_distance
+        while lo < hi:
+            mid = (lo + hi) // 2
+            if mid**logarithmic >= max_distance**j * exact ** (logarithmic - j):
+                hi = mid
+            else:
+                lo = mid + 1
+        return lo
+
+    return tuple(first(j) for j in range(logarithmic))
+
+
+__all__ = ["T5", "log_edges"]

@@ -1,0 +1,32 @@
+"""Trace: what a forward writes down when somebody wants to look inside it. Costs nothing when nobody asks."""
+
+from dataclasses import dataclass, field
+
+from gnomon.shapes import Float
+
+
+@dataclass
+class Trace:
+    """Filled by one `model(ids, trace=trace)`; everything detached.
+
+    tokens     (B, T, D)  token vectors, scaled, before position
+    position   (B, T, D) or None: what an encoding that acts at the input added
+    hidden     the residual stream after the input layer and after each block, (B, T, D) each
+    attention  the weights of each layer, (B, H, T, S) each
+    """
+
+    tokens: Float | None = None
+    position: Float | None = None
+    hidden: list[Float] = field(default_factory=list)
+    attention: list[Float] = field(default_factory=list)
+
+    def add_hidden(self, x: Float) -> None:
+        """Write down the residual stream."""
+        self.hidden.append(x.detach())
+
+    def add_attention(self, p: Float) -> None:
+        """Write down one layer's weights."""
+        self.attention.append(p.detach())
+
+
+__all__ = ["Trace"]
