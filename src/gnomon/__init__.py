@@ -1,7 +1,7 @@
 """Gnomon: a Transformer's sense of position as a part you choose by name, see, test and extend.
 
-    import gnomon as gn
-    model = gn.DecoderOnly(vocab_size=512, d_model=128, n_layers=2, n_heads=4, position="alibi")
+import gnomon as gn
+model = gn.DecoderOnly(vocab_size=512, d_model=128, n_layers=2, n_heads=4, position="alibi")
 """
 
 import importlib
@@ -10,15 +10,27 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from gnomon import audit, lab, plots, positions
-    from gnomon.attention import MultiHeadAttention, attend
-    from gnomon.data import Corpus, Tokenizer
-    from gnomon.embed import InputLayer, Tied, TokenEmbedding, Untied
-    from gnomon.errors import BadInput, BadValue, GnomonError
-    from gnomon.layout import Layout, visible
-    from gnomon.models import DecoderOnly, ModelConfig
-    from gnomon.positions import PositionEncoding
-    from gnomon.trace import Trace
+    from gnomon import audit as audit
+    from gnomon import lab as lab
+    from gnomon import plots as plots
+    from gnomon import positions as positions
+    from gnomon.attention import MultiHeadAttention as MultiHeadAttention
+    from gnomon.attention import attend as attend
+    from gnomon.data import Corpus as Corpus
+    from gnomon.data import Tokenizer as Tokenizer
+    from gnomon.embed import InputLayer as InputLayer
+    from gnomon.embed import Tied as Tied
+    from gnomon.embed import TokenEmbedding as TokenEmbedding
+    from gnomon.embed import Untied as Untied
+    from gnomon.errors import BadInput as BadInput
+    from gnomon.errors import BadValue as BadValue
+    from gnomon.errors import GnomonError as GnomonError
+    from gnomon.layout import Layout as Layout
+    from gnomon.layout import visible as visible
+    from gnomon.models import DecoderOnly as DecoderOnly
+    from gnomon.models import ModelConfig as ModelConfig
+    from gnomon.positions import PositionEncoding as PositionEncoding
+    from gnomon.trace import Trace as Trace
 
 #: public name -> where it lives; nothing is imported before it is asked for
 _HOMES = {

@@ -96,7 +96,7 @@ class Layout:
 
     @staticmethod
     def from_hf(attention_mask: Bool | None = None, position_ids: Int | None = None) -> "Layout":
-        """From the two tensors Hugging Face models take: a (B, T) mask of 1 at real tokens, and positions, or either."""
+        """From the tensors Hugging Face models take: a (B, T) mask of 1 at real tokens, positions (B, T), or both."""
         if attention_mask is None:
             if position_ids is None:
                 raise BadValue("from_hf needs attention_mask, position_ids or both; got neither")
@@ -261,7 +261,8 @@ def _flatten(at: Layout) -> tuple[list[Any], Kind]:
 
 
 def _unflatten(fields: Any, kind: Any) -> Layout:
-    return Layout(*fields, kind)
+    pos, step, doc, length = fields
+    return Layout(pos, step, doc, length, kind)
 
 
 register_pytree_node(Layout, _flatten, _unflatten)

@@ -8,7 +8,7 @@ from torch import nn
 from gnomon.errors import unknown
 
 Norm = Literal["layernorm", "rmsnorm"]
-_KINDS = {"layernorm": nn.LayerNorm, "rmsnorm": nn.RMSNorm}
+_KINDS: dict[str, type[nn.LayerNorm] | type[nn.RMSNorm]] = {"layernorm": nn.LayerNorm, "rmsnorm": nn.RMSNorm}
 
 
 def build_norm(kind: Norm, d_model: int, eps: float = 1e-5) -> nn.Module:

@@ -1,6 +1,6 @@
 """The meaning of attention, in the plainest code there is. Every kernel must equal it, forward and backward.
 
-    out = softmax(q . k^T * scale + bias, over visible keys) . v        (Vaswani et al. 2017, section 3.2.1)
+out = softmax(q . k^T * scale + bias, over visible keys) . v        (Vaswani et al. 2017, section 3.2.1)
 """
 
 from dataclasses import dataclass
@@ -23,9 +23,7 @@ class How:
     dropout: float = 0.0
 
 
-def dense(
-    q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, how: How
-) -> Float:
+def dense(q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, how: How) -> Float:
     """q (B, H, T, C), k and v (B, H, S, C) -> (B, H, T, C). A query that may see no key gets 0."""
     p = weights(q, k, position, at, k_at, how)
     return position.values(F.dropout(p, how.dropout), v.to(p.dtype), at, k_at).to(v.dtype)

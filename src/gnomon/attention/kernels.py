@@ -39,7 +39,7 @@ def toeplitz(q: Float, k: Float, v: Float, position: PositionEncoding, at: Layou
     q, k, v = (x.to(wide(x.dtype)) for x in (q, k, v))
     by_distance = distance_vector(position, at, k_at, how, q.shape[1], q.dtype)
     if by_distance.requires_grad and torch.is_grad_enabled():
-        out = _LearnedToeplitz.apply(q.flip(2), k, v, by_distance, how.scale)
+        out = _LearnedToeplitz.apply(q.flip(2), k, v, by_distance, how.scale)  # type: ignore[no-untyped-call]
     else:
         mask = _matrix(by_distance, q.shape[2], k.shape[2])
         out = F.scaled_dot_product_attention(q.flip(2), k, v, attn_mask=mask[None], scale=how.scale)
@@ -78,7 +78,7 @@ class _LearnedToeplitz(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, d_out: Float) -> tuple[Float | None, ...]:
         q, k, v, by_distance, out = ctx.saved_tensors
         (B, H, T, _), S = q.shape, k.shape[2]

@@ -91,7 +91,9 @@ class MultiHeadAttention(nn.Module):
     def extra_repr(self) -> str:
         """Shown by print(module)."""
         window = "" if self.window is None else f", window={self.window}"
-        return f"n_heads={self.n_heads}, n_kv_heads={self.n_kv_heads}, d_head={self.d_head}, causal={self.causal}{window}"
+        return (
+            f"n_heads={self.n_heads}, n_kv_heads={self.n_kv_heads}, d_head={self.d_head}, causal={self.causal}{window}"
+        )
 
 
 def head_width(d_model: int, n_heads: int, d_head: int | None) -> int:

@@ -1,7 +1,7 @@
 """A Transformer block without cross-attention: the decoder-only block, and the encoder block when not causal.
 
-    x = x + attention(norm(x))
-    x = x + ffn(norm(x))
+x = x + attention(norm(x))
+x = x + ffn(norm(x))
 """
 
 from torch import nn
@@ -42,9 +42,7 @@ class Block(nn.Module):
         trace: Trace | None = None,
     ) -> Float:
         """x (B, T, D) at `at`, attending to everything at `k_at` -> (B, T, D)."""
-        x = self.around_attention(
-            x, lambda y: self.attention(y, position, tables, at, k_at, layer, cache, trace)
-        )
+        x = self.around_attention(x, lambda y: self.attention(y, position, tables, at, k_at, layer, cache, trace))
         x = self.around_ffn(x, self.ffn)
         if trace is not None:
             trace.add_hidden(x)

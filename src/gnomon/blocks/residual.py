@@ -1,7 +1,7 @@
 """Where the norm sits around a sublayer; it decides the path of the gradient (S19).
 
-    PreNorm    x + drop(f(norm(x)))     the identity path is untouched (GPT-2, Llama)
-    PostNorm   norm(x + drop(f(x)))     the original Transformer; needs warm-up (Xiong et al. 2020, arXiv:2002.04745)
+PreNorm    x + drop(f(norm(x)))     the identity path is untouched (GPT-2, Llama)
+PostNorm   norm(x + drop(f(x)))     the original Transformer; needs warm-up (Xiong et al. 2020, arXiv:2002.04745)
 """
 
 from collections.abc import Callable

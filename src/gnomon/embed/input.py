@@ -1,6 +1,6 @@
 """InputLayer: from token ids to what the first block reads.
 
-    x = drop(norm(combine(s E[ids] + types, position.vectors(at))))
+x = drop(norm(combine(s E[ids] + types, position.vectors(at))))
 """
 
 from typing import Literal
@@ -63,9 +63,11 @@ class InputLayer(nn.Module):
         self.norm = None if norm is None else build_norm(norm, d_model)
         self.drop = nn.Dropout(dropout)
 
-    def forward(self, ids: Int, at: Layout | None = None, types: Int | None = None, trace: Trace | None = None) -> Float:
+    def forward(
+        self, ids: Int, at: Layout | None = None, types: Int | None = None, trace: Trace | None = None
+    ) -> Float:
         """ids (B, T) -> (B, T, D). `at` says where the tokens sit (default 0..T-1); `types` (B, T) their segments."""
-        at = Layout.dense(*ids.shape, device=ids.device) if at is None else at.expand(ids.shape[0])
+        at = Layout.dense(ids.shape[0], ids.shape[1], ids.device) if at is None else at.expand(ids.shape[0])
         if self.position is not None and not torch.compiler.is_compiling():
             self.position.check(at)
         if at.doc is not None:

@@ -1,4 +1,4 @@
-"""TokenEmbedding: the table between token ids and vectors. It owns the one weight; lookup and unembedding are two views.
+"""TokenEmbedding: the table between ids and vectors. It owns the one weight; lookup and unembedding are two views.
 
     lookup    x = s E[id] P         (..., D)      s = sqrt(D) in the original Transformer, 1 in GPT-2
     unembed   logits = h P^T E^T    (..., V)      without s            (Press and Wolf 2017, arXiv:1608.05859)
@@ -105,9 +105,8 @@ class TokenEmbedding(nn.Module):
                 continue
             vector = torch.as_tensor(vectors[token], dtype=self.weight.dtype, device=self.weight.device)
             if vector.shape != self.weight.shape[1:]:
-                raise BadValue(
-                    f"the vector of {token!r} has shape {tuple(vector.shape)}, the table needs {tuple(self.weight.shape[1:])}"
-                )
+                want = tuple(self.weight.shape[1:])
+                raise BadValue(f"the vector of {token!r} has shape {tuple(vector.shape)}, the table needs {want}")
             if row != self.padding_id:
                 self.weight[row] = vector
         return missing
@@ -163,7 +162,9 @@ def read_vectors(path: str | Path) -> dict[str, Float]:
                     continue
                 width = width or len(numbers)
                 if not numbers or len(numbers) != width:
-                    raise BadInput(f"{path}, line {number}: {len(numbers)} numbers where {width or 'some'} were expected")
+                    raise BadInput(
+                        f"{path}, line {number}: {len(numbers)} numbers where {width or 'some'} were expected"
+                    )
                 vectors[token] = torch.tensor([float(x) for x in numbers])
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"cannot read vectors from {path}: {error}") from error

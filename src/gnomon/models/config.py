@@ -1,7 +1,7 @@
 """ModelConfig: everything needed to build a model again, as plain data, and the presets."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from gnomon.blocks.ffn import Activation
@@ -22,7 +22,7 @@ class ModelConfig:
     d_model: int
     n_layers: int
     n_heads: int
-    position: Position = get("rope")
+    position: Position = field(default_factory=lambda: get("rope"))
     max_positions: int | None = None
     n_kv_heads: int | None = None
     d_head: int | None = None
@@ -56,7 +56,11 @@ class ModelConfig:
         for key in data:
             if key not in known:
                 raise unknown("key of a model config", key, known)
-        missing = [f.name for f in fields(cls) if f.name not in data and f.name in ("vocab_size", "d_model", "n_layers", "n_heads")]
+        missing = [
+            f.name
+            for f in fields(cls)
+            if f.name not in data and f.name in ("vocab_size", "d_model", "n_layers", "n_heads")
+        ]
         if missing:
             raise BadValue(f"a model config needs {', '.join(missing)}")
         position = data.get("position", "rope")
@@ -78,19 +82,14 @@ def as_position(position: Any) -> Position:
     raise BadValue(f"position is a name, gn.positions.get(...), or a list of these, one per layer; got {position!r}")
 
 
-_GPT2 = dict(activation="gelu_tanh", position="learned", tied=True)
+_GPT2 = {"activation": "gelu_tanh", "position": "learned", "tied": True, "dropout": 0.1}
+_MINI = {"vocab_size": 512, "d_model": 128, "n_layers": 4, "n_heads": 4}
+_LLAMA = {"position": "rope", "activation": "silu", "gated": True, "norm": "rmsnorm", "bias": False, "n_kv_heads": 2}
 PRESETS: dict[str, dict[str, Any]] = {
-    "mini-gpt": dict(
-        vocab_size=512, d_model=128, n_layers=4, n_heads=4, max_positions=64, dropout=0.1, **_GPT2
-    ),
-    "mini-llama": dict(
-        vocab_size=512, d_model=128, n_layers=4, n_heads=4, n_kv_heads=2, position="rope", activation="silu",
-        gated=True, norm="rmsnorm", bias=False, dropout=0.0,
-    ),
-    "gpt2-small": dict(
-        vocab_size=50257, d_model=768, n_layers=12, n_heads=12, max_positions=1024, dropout=0.1, **_GPT2
-    ),
-}  # fmt: skip
+    "mini-gpt": {**_MINI, **_GPT2, "max_positions": 64},
+    "mini-llama": {**_MINI, **_LLAMA},
+    "gpt2-small": {"vocab_size": 50257, "d_model": 768, "n_layers": 12, "n_heads": 12, "max_positions": 1024, **_GPT2},
+}
 
 
 def preset(name: str, **changes: Any) -> ModelConfig:

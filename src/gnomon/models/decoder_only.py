@@ -1,6 +1,7 @@
 """DecoderOnly: ids -> input layer -> blocks -> head. The architecture of GPT and Llama; an encoder when not causal."""
 
 from collections.abc import Sequence
+from dataclasses import fields, replace
 from typing import Any, Literal, Self
 
 import torch
@@ -8,7 +9,8 @@ from torch import nn
 
 from gnomon.attention.cache import Cache, GrowingCache, PreallocatedCache, RollingCache
 from gnomon.attention.multihead import MultiHeadAttention, head_width
-from gnomon.blocks import Activation, Block, FeedForward, Placement, default_width, placement as placement_class
+from gnomon.blocks import Activation, Block, FeedForward, Placement, default_width
+from gnomon.blocks import placement as placement_class
 from gnomon.data import Tokenizer
 from gnomon.embed import InputLayer, Tied, Untied
 from gnomon.embed.table import Scale
@@ -82,7 +84,12 @@ class DecoderOnly(nn.Module):
         self.norm = build_norm(norm, d_model, norm_eps) if placement == "pre" else nn.Identity()
         self.head = Tied(self.input.tokens) if tied else Untied(d_model, vocab_size, std=init_std)
         init_linears(self.blocks, init_std, n_layers)
-        sizes = dict(d_model=d_model, d_head=head_width(d_model, n_heads, d_head), n_heads=n_heads, causal=causal)
+        sizes = {
+            "d_model": d_model,
+            "d_head": head_width(d_model, n_heads, d_head),
+            "n_heads": n_heads,
+            "causal": causal,
+        }
         chosen = list(dict.fromkeys(per_layer))
         self.positions = nn.ModuleList(spec.build(**sizes) for spec in chosen)
         self._of_layer = [chosen.index(spec) for spec in per_layer]
@@ -97,14 +104,12 @@ class DecoderOnly(nn.Module):
         )  # fmt: skip
         d_ff = default_width(c.d_model, c.gated) if c.d_ff is None else c.d_ff
         ffn = FeedForward(c.d_model, d_ff, c.activation, c.gated, c.bias)
-        return Block(
-            attention, ffn, *(around(c.d_model, c.norm, c.norm_eps, c.dropout) for _ in range(2))
-        )
+        return Block(attention, ffn, *(around(c.d_model, c.norm, c.norm_eps, c.dropout) for _ in range(2)))
 
     @classmethod
     def from_config(cls, config: ModelConfig) -> Self:
         """Build from a ModelConfig."""
-        return cls(**{**{f: getattr(config, f) for f in config.__dataclass_fields__}})
+        return cls(**{f.name: getattr(config, f.name) for f in fields(config)})
 
     @classmethod
     def from_preset(cls, name: str, **changes: Any) -> Self:
@@ -113,7 +118,9 @@ class DecoderOnly(nn.Module):
 
     # ------------------------------------------------------------------ forward
 
-    def forward(self, ids: Int, at: Layout | None = None, cache: Cache | None = None, trace: Trace | None = None) -> Float:
+    def forward(
+        self, ids: Int, at: Layout | None = None, cache: Cache | None = None, trace: Trace | None = None
+    ) -> Float:
         """ids (B, T) -> logits (B, T, V).
 
         at     where the tokens sit; default: 0..T-1, or right after what the cache holds
@@ -122,7 +129,9 @@ class DecoderOnly(nn.Module):
         """
         return self.head(self.hidden(ids, at, cache, trace))  # type: ignore[no-any-return]
 
-    def hidden(self, ids: Int, at: Layout | None = None, cache: Cache | None = None, trace: Trace | None = None) -> Float:
+    def hidden(
+        self, ids: Int, at: Layout | None = None, cache: Cache | None = None, trace: Trace | None = None
+    ) -> Float:
         """ids (B, T) -> the last hidden state (B, T, D), ready for the head."""
         at = place(ids, at, cache)
         x = self.input(ids, at, trace=trace)
@@ -172,7 +181,7 @@ class DecoderOnly(nn.Module):
         size = -(-vocab_size // pad_to_multiple) * pad_to_multiple
         self.input.tokens.resize(size)
         self.head.resize(size)
-        self.config = ModelConfig.from_dict({**self.config.to_dict(), "vocab_size": size})
+        self.config = replace(self.config, vocab_size=size)
         return size
 
 
@@ -183,7 +192,7 @@ def place(ids: Int, at: Layout | None, cache: Cache | None) -> Layout:
         raise BadValue(f"token ids have shape (batch, tokens) with at least one of each, got {tuple(ids.shape)}")
     held = None if cache is None else cache.at
     if at is None:
-        return Layout.dense(*ids.shape, device=ids.device) if held is None else held.then(ids.shape[1])
+        return Layout.dense(ids.shape[0], ids.shape[1], ids.device) if held is None else held.then(ids.shape[1])
     at = at.expand(ids.shape[0])
     if at.shape != tuple(ids.shape):
         raise BadValue(f"the layout places {at.shape[1]} tokens a row, but {ids.shape[1]} were given")
@@ -202,7 +211,7 @@ def place(ids: Int, at: Layout | None, cache: Cache | None) -> Layout:
 
 
 def init_linears(module: nn.Module, std: float, n_layers: int) -> None:
-    """Normal weights, zero biases; what writes into the residual stream is smaller (Radford et al. 2019, section 2.3)."""
+    """Normal weights, zero biases; smaller where the residual stream is written (Radford et al. 2019, section 2.3)."""
     for name, part in module.named_modules():
         if isinstance(part, nn.Linear):
             into_stream = name.endswith((".out", ".down"))
@@ -220,7 +229,9 @@ def _split_positions(config: ModelConfig) -> tuple[Spec, list[Spec]]:
         raise BadValue(f"position lists {len(config.position)} encodings for {n} layers; give one per layer")
     for spec in config.position:
         if spec.acts == "input":
-            raise BadValue(f"{spec.name} acts at the input, not in a layer: choose it for the whole model, not in a list")
+            raise BadValue(
+                f"{spec.name} acts at the input, not in a layer: choose it for the whole model, not in a list"
+            )
     return nothing, list(config.position)
 
 

@@ -1,8 +1,8 @@
 """Position encodings, one published method per file, chosen by name.
 
-    >>> import gnomon as gn
-    >>> gn.positions.get("rope", base=1e6)
-    rope(base=1000000.0)
+>>> import gnomon as gn
+>>> gn.positions.get("rope", base=1e6)
+rope(base=1000000.0)
 """
 
 from gnomon.positions.alibi import ALiBi
@@ -13,6 +13,17 @@ from gnomon.positions.sinusoidal import Sinusoidal, sinusoidal_table
 from gnomon.positions.t5 import T5
 
 __all__ = [
-    "ALiBi", "Learned", "NoPE", "PositionEncoding", "RoPE", "Sinusoidal", "Spec", "T5",
-    "encoding", "get", "names", "pairing_order", "sinusoidal_table",
+    "T5",
+    "ALiBi",
+    "Learned",
+    "NoPE",
+    "PositionEncoding",
+    "RoPE",
+    "Sinusoidal",
+    "Spec",
+    "encoding",
+    "get",
+    "names",
+    "pairing_order",
+    "sinusoidal_table",
 ]  # fmt: skip

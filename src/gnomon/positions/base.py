@@ -157,7 +157,7 @@ class PositionEncoding(nn.Module):
         n_heads: int | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> Float:
-        """Bias where a query may see a key, -inf where it may not: (B or 1, H or 1, T, S), additive, after the scale."""
+        """Bias where a query may see a key, -inf where it may not: (B or 1, H or 1, T, S), added after the scale."""
         k_at = q_at if k_at is None else k_at
         ok = visible(q_at.one_row(), k_at.one_row(), causal, window)
         return self.add_bias(ok, q_at, k_at, n_heads, dtype)
@@ -215,7 +215,9 @@ class Spec:
         own, so that the rest of a model starts with the same weights under every encoding."""
         wanted = _parameters(self.cls)
         missing = [
-            p for p, default in wanted.items() if default is inspect.Parameter.empty and p not in {**sizes, **self.options}
+            p
+            for p, default in wanted.items()
+            if default is inspect.Parameter.empty and p not in {**sizes, **self.options}
         ]
         if missing:
             raise BadValue(f"{self.name} needs {', '.join(missing)}; got {', '.join(sorted(sizes)) or 'nothing'}")
@@ -225,7 +227,9 @@ class Spec:
     def with_options(self, **options: Any) -> Self:
         """The same choice with options added, those already given by hand kept."""
         known = _parameters(self.cls)
-        return type(self)(self.cls, MappingProxyType({**{k: v for k, v in options.items() if k in known}, **self.options}))
+        return type(self)(
+            self.cls, MappingProxyType({**{k: v for k, v in options.items() if k in known}, **self.options})
+        )
 
     def __hash__(self) -> int:
         return hash((self.cls, tuple(sorted((k, repr(v)) for k, v in self.options.items()))))
@@ -241,7 +245,7 @@ class Spec:
 @contextmanager
 def _own_draws() -> Iterator[None]:
     """Draw from a stream derived from torch's seed, leaving torch's own where it was."""
-    devices = range(torch.cuda.device_count()) if torch.cuda.is_available() and torch.cuda.is_initialized() else []
+    devices = range(torch.cuda.device_count()) if torch.cuda.is_available() and torch.cuda.is_initialized() else []  # type: ignore[no-untyped-call]
     with torch.random.fork_rng(devices=devices):
         torch.manual_seed((torch.initial_seed() + 0x6E6F6D) % 2**63)
         yield

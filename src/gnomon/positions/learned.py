@@ -61,9 +61,9 @@ class Learned(PositionEncoding):
             row = int((pos >= rows).any(1).nonzero()[0])
             raise BadValue(
                 f"learned positions hold {rows} rows (0 to {rows - 1}) but the batch reaches from position "
-                f"{int(late.min())} (first missing) to {top} (last asked), first in row {row} of {at.shape[0]}. Build with "
-                f"max_positions >= {top + 1}, shorten the input to {rows} tokens, grow the table, or choose "
-                "sinusoidal, rope or alibi"
+                f"{int(late.min())} (first missing) to {top} (last asked), first in row {row} of {at.shape[0]}. "
+                f"Build with max_positions >= {top + 1}, shorten the input to {rows} tokens, grow the table, or "
+                "choose sinusoidal, rope or alibi"
             )
 
     def vectors(self, at: Layout, dtype: torch.dtype = torch.float32) -> Float:

@@ -80,7 +80,7 @@ class RoPE(PositionEncoding):
         return torch.cat([turned, rest], -1) if rest.shape[-1] else turned
 
     def apply(self, q: Any, k: Any = None, position_ids: Int | None = None) -> Any:
-        """Rotate q (B, H, T, C) and k (B, K, T, C) of your own attention; `position_ids` (B, T) or (T,), default 0..T-1.
+        """Rotate q (B, H, T, C) and k (B, K, T, C) of your own attention; `position_ids` (B, T) or (T,), else 0..T-1.
 
         With one argument it is torch's `Module.apply(fn)`, which a parent module calls on its children.
         """

@@ -1,4 +1,4 @@
-"""T5's bucketed relative bias (Raffel et al. 2020, arXiv:1910.10683, section 2.1): one learned number per bucket and head.
+"""T5's relative bias (Raffel et al. 2020, arXiv:1910.10683, section 2.1): one learned number per bucket and head.
 
     score = q . k * scale + table[bucket(j - i), h]
 
@@ -69,7 +69,10 @@ class T5(PositionEncoding):
 
     def extra_repr(self) -> str:
         """Shown by print(module)."""
-        return f"n_heads={self.n_heads}, n_buckets={self.n_buckets}, max_distance={self.max_distance}, causal={self.causal}"
+        return (
+            f"n_heads={self.n_heads}, n_buckets={self.n_buckets}, max_distance={self.max_distance}, "
+            f"causal={self.causal}"
+        )
 
 
 @cache
