@@ -46,7 +46,7 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check --constraint con
 $(VENV)/.core: pyproject.toml constraints.txt
 	@if [ -e $(VENV)/.unfinished ]; then \
 	    if kill -0 "$$(cat $(VENV)/.unfinished)" 2>/dev/null; then \
-	        echo "Another make (process $$(cat $(VENV)/.unfinished)) is installing into $(VENV): wait for it." >&2; exit 1; \
+	        echo "Another make (process $$(cat $(VENV)/.unfinished)) is installing into $(VENV): wait for it (or, if there is none, remove $(VENV))." >&2; exit 1; \
 	    fi; \
 	    echo 'An earlier installation did not finish: starting $(VENV) anew.'; rm -rf $(VENV); \
 	fi
