@@ -90,9 +90,7 @@ class Corpus:
         unique = {document.sha256: document for document in reversed(written)}  # the first of equals stays
         kept = tuple(document for document in written if unique[document.sha256] is document)
         if not kept:
-            raise BadInput(
-                f"{name or 'the list of sources'} holds no text: give files, folders, JSONL, '-' or {STDLIB!r}"
-            )
+            raise BadInput(f"no text in {name or 'an empty list'}: give files, folders, JSONL, '-' or {STDLIB!r}")
         return cls(kept, name, duplicates=len(written) - len(kept), skipped=skipped)
 
     @cached_property
@@ -137,6 +135,8 @@ class Corpus:
     def _cut(self, held_out: float) -> tuple["Corpus", "Corpus"]:
         [document] = self.documents
         text = document.text
+        if len(text) < 2:
+            raise BadInput(f"{self.name} is one character, which cannot be divided: give more text")
         end = min(len(text) - 1, int(len(text) * (1 - held_out)))
         end = text.rfind("\n", 0, end) + 1 or end
         return (

@@ -7,7 +7,7 @@ place in one step (``os.replace``) after everything is on the disk.
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -33,9 +33,11 @@ def atomic(path: str | Path) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
         os.replace(draft, path)
     except OSError as error:
-        raise BadInput(f"cannot write {path}: {error.strerror or error}; nothing was changed there") from error
+        culprit = f" ({error.filename})" if error.filename and error.filename != str(draft) else ""
+        raise BadInput(f"cannot write {path}: {error.strerror or error}{culprit}; nothing was changed there") from error
     finally:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):  # moved into place, or never made
+            draft.unlink()
 
 
 def cache_folder() -> Path:

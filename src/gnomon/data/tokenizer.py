@@ -42,12 +42,10 @@ class Tokenizer:
 
     def __init__(self, text: str, end_mark: str | None = None) -> None:
         """Read the text of a ``tokenizer.json``; ``end_mark`` names end-of-text where its name is an unusual one."""
-        self._spec: dict[str, Any] = json.loads(text)
+        # A file may carry truncation and padding from its last use: both would change texts in silence.
+        self._spec: dict[str, Any] = json.loads(text) | {"truncation": None, "padding": None}
         decoder_steps(self._spec)
         self._core = tokenizers.Tokenizer.from_str(text)
-        self._core.no_truncation()  # a file may carry either from its last use: both would change texts in silence
-        self._core.no_padding()
-        self._core.encode_special_tokens = True  # control strings are text
         vocab = self._core.get_vocab(with_added_tokens=True)
         self.vocab_size: int = 1 + max(vocab.values(), default=-1)  #: ids run from 0 to vocab_size - 1
         self.eos_id: int | None = _end_of_text(vocab, end_mark)  #: the id of end-of-text, if there is one
@@ -121,8 +119,7 @@ class Tokenizer:
 
     def to_json(self) -> str:
         """The text of the ``tokenizer.json``."""
-        text: str = self._core.to_str(pretty=True)
-        return text
+        return json.dumps(self._spec, ensure_ascii=False, indent=2) + "\n"
 
     def save(self, path: str | Path) -> Path:
         """Write ``tokenizer.json`` into the folder ``path`` (or to ``path`` itself where it ends in .json), atomically.
@@ -141,7 +138,7 @@ class Tokenizer:
 
     def encode(self, text: str, special: bool = False) -> list[int]:
         """Token ids of ``text``; ``special=True`` reads control strings in it as control ids."""
-        core = self._reading_controls if special else self._core
+        core = self._reading_controls if special else self._reading_text
         try:
             ids: list[int] = core.encode(text, add_special_tokens=False).ids
         except TypeError as error:
@@ -151,7 +148,7 @@ class Tokenizer:
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text, on all cores."""
         try:
-            encodings = self._core.encode_batch_fast(texts, add_special_tokens=False)
+            encodings = self._reading_text.encode_batch_fast(texts, add_special_tokens=False)
         except TypeError as error:
             raise _not_text(texts) from error
         return [encoding.ids for encoding in encodings]
@@ -224,6 +221,10 @@ class Tokenizer:
     def _reading_controls(self) -> tokenizers.Tokenizer:
         return tokenizers.Tokenizer.from_str(self.to_json())
 
+    @cached_property
+    def _reading_text(self) -> tokenizers.Tokenizer:
+        return tokenizers.Tokenizer.from_str(json.dumps(_without_controls(self._spec)))
+
     @property
     def _end_mark(self) -> str | None:
         return None if self.eos_id is None else self._core.id_to_token(self.eos_id)
@@ -240,6 +241,24 @@ def _end_of_text(vocab: dict[str, int], mark: str | None) -> int | None:
     if mark is not None and mark not in vocab:
         raise BadValue(f"the end-of-text token is said to be {mark!r}, which is not in the vocabulary")
     return next((vocab[name] for name in ([mark] if mark else END_MARKS) if name in vocab), None)
+
+
+def _without_controls(spec: dict[str, Any]) -> dict[str, Any]:
+    """The same tokenizer with its control tokens under names that no text holds, so that a text cannot call them.
+
+    It is not enough to tell the library that they are ordinary: a unigram or word vocabulary lists them among its
+    words. The unknown token keeps its name, by which the model finds it.
+    """
+    unk = spec["model"].get("unk_token")
+    names = {t["content"]: f"\U0010ffff{t['id']}\U0010ffff" for t in spec["added_tokens"] if t["special"]}
+    names.pop(unk, None)
+    vocab = spec["model"]["vocab"]
+    if isinstance(vocab, dict):
+        renamed: Any = {names.get(name, name): i for name, i in vocab.items()}
+    else:
+        renamed = [[names.get(name, name), score] for name, score in vocab]
+    added = [token | {"content": names.get(token["content"], token["content"])} for token in spec["added_tokens"]]
+    return spec | {"model": spec["model"] | {"vocab": renamed}, "added_tokens": added}
 
 
 def _file(path: str | Path) -> Path:

