@@ -21,8 +21,8 @@ PACKAGE = ROOT / "src" / "gnomon"
 
 # From the ground up. A room imports from rooms below it; rooms on one floor do not know each other.
 FLOORS = (
-    "shapes errors",
-    "layout device trace norm",
+    "shapes errors show",
+    "layout device trace norm glossary",
     "data",
     "positions",
     "embed",

@@ -13,6 +13,7 @@ from torch.utils._pytree import register_pytree_node
 
 from gnomon.errors import BadValue
 from gnomon.shapes import Bool, Int
+from gnomon.show import cells
 
 Kind = Literal["dense", "padded", "packed", "custom"]
 
@@ -171,6 +172,12 @@ class Layout:
     def as_keys(self) -> "Layout":
         """Fields as (B, 1, 1, S), ready to broadcast against queries."""
         return self._map(lambda x: x[:, None, None, :])
+
+    def _repr_html_(self, rows: int = 8, columns: int = 48) -> str:
+        pos, doc = self.pos[:rows, :columns], (torch.zeros_like(self.pos) if self.doc is None else self.doc)
+        B, T = self.shape
+        more = f"positions of {B} x {T} tokens, {self.kind}" + ("" if pos.shape == self.pos.shape else ", cut off here")
+        return cells(pos.tolist(), doc[:rows, :columns].tolist(), more)
 
     # ------------------------------------------------------------------ growing
 

@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from gnomon.errors import BadValue, unknown
 from gnomon.layout import Layout, visible
 from gnomon.shapes import Bool, Float, Int
+from gnomon.show import card, matrix_image
 
 Acts = Literal["nowhere", "input", "rotation", "score"]
 Tables = tuple[Float, ...] | None
@@ -174,6 +175,32 @@ class PositionEncoding(nn.Module):
         """How many heads `bias` speaks about; methods that act on scores know it."""
         raise BadValue(f"{self.name or 'this encoding'} does not know a number of heads; pass n_heads")
 
+    # ---------------------------------------------------------------- looked at, in a notebook
+
+    def _repr_html_(self) -> str:
+        size = sum(p.numel() for p in self.parameters())
+        facts = {**_facts(type(self)), "built with": self.extra_repr(), "parameters": f"{size:,}"}
+        matrix, caption = self._sample()
+        image = "" if matrix is None else matrix_image(matrix.double().cpu().numpy(), caption)
+        return card(self.name, facts, image, caption)
+
+    @torch.no_grad()
+    def _sample(self, T: int = 64) -> tuple[Float | None, str]:
+        """A matrix (rows, T) that shows what this encoding does, and what its axes are; None where there is none."""
+        at = Layout.dense(1, T, next((p.device for p in self.parameters()), None))
+        try:
+            self.check(at)
+        except BadValue:
+            return None, ""
+        if self.acts == "input":
+            v = self.vectors(at)
+            return None if v is None else v[0].T, f"dimensions (down) of positions 0 to {T - 1} (across)"
+        if self.acts == "rotation":
+            tables = self.prepare(at)
+            return None if tables is None else tables[0][0, 0].T, f"first table of positions 0 to {T - 1} (across)"
+        b = self.bias_tensor(at.tokens(slice(-1, None)), at) if self.acts == "score" else None
+        return None if b is None else b[0, :, 0], f"bias of each head (down) for keys 0 to {T - 1}, query {T - 1}"
+
     @classmethod
     def tiny(cls, **sizes: int) -> "Spec":
         """A small valid setting for tests and demonstrations; override where the defaults do not fit a tiny model."""
@@ -237,9 +264,18 @@ class Spec:
     def __repr__(self) -> str:
         return f"{self.name}({', '.join(f'{k}={v!r}' for k, v in self.options.items())})"
 
+    def _repr_html_(self) -> str:
+        return card(repr(self), _facts(self.cls))
+
     def to_dict(self) -> dict[str, Any]:
         """As plain data for config.json; `get(**data)` brings it back."""
         return {"name": self.name, **self.options}
+
+
+def _facts(cls: type[PositionEncoding]) -> dict[str, str]:
+    """What a class says about its method, for people."""
+    kind = "relative" if cls.relative else "absolute"
+    return {"paper": cls.paper, "acts": cls.acts, "kind": kind, "past the training length": cls.beyond}
 
 
 @contextmanager

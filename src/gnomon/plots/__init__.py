@@ -1,0 +1,16 @@
+"""Pictures of position: what encodings add, turn and subtract, and what a model does with it.
+
+Every function returns a `Picture`, which shows itself in a notebook and saves itself as PNG or SVG:
+
+    gn.plots.heat_map("sinusoidal", lang="es").save("sinusoidal.png")
+
+matplotlib is imported when the first one is drawn.
+"""
+
+from gnomon.plots.biases import bias, buckets
+from gnomon.plots.picture import Picture
+from gnomon.plots.scaling import saturation, scaling
+from gnomon.plots.tables import heat_map, similarity
+from gnomon.plots.waves import scores, wavelengths
+
+__all__ = ["Picture", "bias", "buckets", "heat_map", "saturation", "scaling", "scores", "similarity", "wavelengths"]

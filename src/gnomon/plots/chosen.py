@@ -1,0 +1,28 @@
+"""From "what the caller named" to a built encoding: pictures take a name, a Spec or a module of a model."""
+
+from gnomon.errors import BadValue
+from gnomon.positions import PositionEncoding, Spec, get
+from gnomon.positions.base import Acts
+
+Position = str | Spec | PositionEncoding
+
+
+def built(position: Position, *acts: Acts, **sizes: object) -> PositionEncoding:
+    """The module, built with `sizes` where only its name or Spec is given. BadValue unless it acts in one of `acts`."""
+    if isinstance(position, str):
+        position = get(position)
+    if isinstance(position, Spec):
+        position = position.build(**sizes)
+    if position.acts not in acts:
+        raise BadValue(
+            f"this picture shows encodings that act at {' or '.join(acts)}; {position.name} acts at {position.acts}"
+        )
+    return position
+
+
+def is_trained(position: Position) -> bool:
+    """Whether its numbers may come from training: a module does, a name or a Spec starts at random."""
+    return isinstance(position, PositionEncoding)
+
+
+__all__ = ["Position", "built", "is_trained"]

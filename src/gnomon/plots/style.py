@@ -1,0 +1,162 @@
+"""How every picture of Gnomon looks: one page of colours, sizes and a header. matplotlib is imported when one is drawn.
+
+Colours keep their meaning: blue and orange tell two things apart for every kind of colour vision, red to blue is for
+signed values around zero, white to blue for shares, a dark-to-light scale for things in order (heads, layers).
+"""
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gnomon.glossary import grouped
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
+
+INK, MUTED, FAINT = "#1b2330", "#667085", "#e4e7ec"
+BLUE, ORANGE, GREEN, PURPLE = "#2166ac", "#d6722a", "#1b7f5c", "#7b4ea3"
+SIGNED, SHARE, ORDERED = "RdBu_r", "Blues", "viridis"  # names of colour maps
+
+_SETTINGS: Any = {
+    "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial", "sans-serif"],
+    "font.size": 9.5, "axes.titlesize": 9.5, "axes.titlelocation": "left", "axes.titlepad": 7,
+    "axes.labelsize": 9.5, "xtick.labelsize": 8.5, "ytick.labelsize": 8.5,
+    "text.color": INK, "axes.labelcolor": INK, "axes.titlecolor": INK, "axes.edgecolor": MUTED,
+    "xtick.color": MUTED, "ytick.color": MUTED, "xtick.labelcolor": INK, "ytick.labelcolor": INK,
+    "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.8,
+    "axes.grid": False, "grid.color": FAINT, "grid.linewidth": 0.8, "axes.axisbelow": True,
+    "lines.linewidth": 1.8, "lines.solid_capstyle": "round",
+    "figure.facecolor": "white", "savefig.facecolor": "white",
+    "svg.fonttype": "none", "svg.hashsalt": "gnomon",
+}  # fmt: skip
+
+
+@contextmanager
+def drawing() -> Iterator[None]:
+    """Gnomon's settings inside the `with`, the user's own again after it."""
+    from matplotlib import rc_context
+
+    with rc_context(_SETTINGS):
+        yield
+
+
+def panels(
+    title: str,
+    subtitle: str = "",
+    size: tuple[float, float] = (7.2, 4.4),
+    rows: int = 1,
+    columns: int = 1,
+    widths: Sequence[float] | None = None,
+    heights: Sequence[float] | None = None,
+) -> "tuple[Figure, list[list[Axes]]]":
+    """A figure of `size` inches with a header and a grid of axes; call it inside `drawing()`.
+
+    The header is a title and a sentence under it that says what is to be seen.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size)
+    lines = textwrap.wrap(subtitle, int(size[0] * 13.6))
+    header = 0.42 + 0.185 * len(lines) + (0.06 if lines else 0.0)
+    figure.set_layout_engine("constrained", rect=(0.008, 0.01, 0.984, 1 - header / size[1] - 0.01), wspace=0.06)
+    left = 0.13 / size[0]
+    head = figure.suptitle(title, x=left, y=1 - 0.12 / size[1], ha="left", va="top", fontsize=13, fontweight="bold")
+    head.set_in_layout(False)
+    note = figure.text(
+        left, 1 - 0.42 / size[1], "\n".join(lines), ha="left", va="top", fontsize=9.5, color=MUTED, linespacing=1.35
+    )
+    note.set_in_layout(False)
+    grid = figure.subplots(rows, columns, squeeze=False, width_ratios=widths, height_ratios=heights)
+    return figure, [list(row) for row in grid]
+
+
+def heat(
+    axes: "Axes",
+    values: npt.NDArray[np.floating[Any]],
+    low: float | None = None,
+    high: float | None = None,
+    colours: str = SIGNED,
+    upright: bool = False,
+) -> "AxesImage":
+    """A matrix as an image, one cell a value; signed colours are centred on zero unless limits are given.
+
+    `upright` puts row 0 at the bottom, as on a graph.
+    """
+    if low is None and high is None and colours == SIGNED:
+        high = float(np.abs(values).max()) or 1.0
+        low = -high
+    image = axes.imshow(
+        values, cmap=colours, vmin=low, vmax=high, aspect="auto",
+        interpolation="nearest", origin="lower" if upright else "upper",
+    )  # fmt: skip
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
+    return image
+
+
+def colour_bar(figure: "Figure", image: "AxesImage", axes: "Axes | Sequence[Axes]", label: str) -> None:
+    """A thin colour bar at the right of `axes`."""
+    bar = figure.colorbar(image, ax=axes, fraction=0.035, pad=0.02, aspect=28)
+    bar.set_label(label)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(length=0)
+
+
+def in_order(n: int) -> list[str]:
+    """n colours from dark to light for things in order, none too light to be read on white."""
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
+
+    return [to_hex(colormaps[ORDERED](0.08 + 0.74 * i / max(n - 1, 1))) for i in range(n)]
+
+
+def plain_numbers(axis: "Axis") -> None:
+    """10, 100, 1 000 on a logarithmic axis, instead of powers of ten."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    axis.set_major_formatter(FuncFormatter(lambda x, _: grouped(round(x)) if x >= 1 or x == 0 else f"{x:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def mark(axes: "Axes", x: float, text: str) -> None:
+    """A vertical line at x with its name at the top, to its left."""
+    axes.axvline(x, color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
+    axes.annotate(
+        text, (x, 1), xycoords=("data", "axes fraction"), xytext=(-5, -2), textcoords="offset points",
+        ha="right", va="top", fontsize=8.5, color=MUTED,
+    )  # fmt: skip
+
+
+def name_lines(axes: "Axes", x: float, ends: Sequence[float], names: Sequence[str], colours: Sequence[str]) -> None:
+    """Names at the right end of lines, in their colours, instead of a legend; moved apart where they would overlap.
+
+    Call it when the axes' limits will not change any more.
+    """
+    low, high = axes.get_ylim()
+    gap = (high - low) * 0.052
+    finite = [float(y) if np.isfinite(y) else low for y in ends]
+    order = sorted(range(len(finite)), key=lambda i: finite[i])
+    places = [min(max(finite[i], low), high) for i in order]
+    for n in range(1, len(places)):  # upwards until none touches the one below it
+        places[n] = max(places[n], places[n - 1] + gap)
+    excess = max(places[-1] - high, 0.0)
+    for n in range(len(places) - 1, -1, -1):  # and down again from the top edge
+        places[n] = min(places[n], high - gap * (len(places) - 1 - n)) if excess else places[n]
+    for i, y in zip(order, places, strict=True):
+        axes.annotate(
+            names[i], (x, y), xytext=(6, 0), textcoords="offset points", ha="left", va="center", fontsize=8.5,
+            color=colours[i], annotation_clip=False,
+        )  # fmt: skip
+
+
+__all__ = [
+    "BLUE", "FAINT", "GREEN", "INK", "MUTED", "ORANGE", "ORDERED", "PURPLE", "SHARE", "SIGNED",
+    "colour_bar", "drawing", "heat", "in_order", "mark", "name_lines", "panels", "plain_numbers",
+]  # fmt: skip

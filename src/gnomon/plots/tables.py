@@ -1,0 +1,84 @@
+"""Pictures of the vectors that an encoding adds at the input (S5)."""
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from gnomon.errors import BadValue
+from gnomon.glossary import Words, words
+from gnomon.layout import Layout
+from gnomon.plots.chosen import Position, built, is_trained
+from gnomon.plots.picture import Picture
+from gnomon.plots.style import BLUE, colour_bar, drawing, heat, panels
+from gnomon.positions import PositionEncoding
+
+
+def heat_map(position: Position = "sinusoidal", length: int = 100, d_model: int = 128, lang: str = "en") -> Picture:
+    """The table of an encoding that acts at the input: positions 0..length-1 on x, dimensions on y, red to blue.
+
+    position  a name, gn.positions.get(...), or a module of a trained model (its own width then)
+    """
+    w = words("plots", lang)
+    encoding = built(position, "input", d_model=d_model, max_positions=length)
+    vectors = vectors_of(encoding, length)
+    title, note = _title(encoding, w), _note(encoding, position, w)
+    with drawing():
+        figure, [[axes]] = panels(title, note, (7.2, 4.6))
+        image = heat(axes, vectors.T, upright=True)
+        axes.set(xlabel=w("position"), ylabel=w("dimension"))
+        colour_bar(figure, image, axes, w("value"))
+    return Picture(figure, f"{title}. {note}", {"length": length, "d_model": vectors.shape[1]})
+
+
+def similarity(position: Position = "sinusoidal", length: int = 128, d_model: int = 128, lang: str = "en") -> Picture:
+    """Cosine between the vectors of every two positions, and the curve from the middle position to all others."""
+    w = words("plots", lang)
+    encoding = built(position, "input", d_model=d_model, max_positions=length)
+    vectors = vectors_of(encoding, length)
+    unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    cosine, middle = unit @ unit.T, length // 2
+    title = w("similarity_title", name=encoding.name)
+    note = w("similarity_note") + _untrained(encoding, position, w)
+    with drawing():
+        figure, [[left, right]] = panels(title, note, (8.4, 4.2), columns=2, widths=(1, 1.05))
+        image = heat(left, cosine, -1, 1, upright=True)
+        left.set(xlabel=w("position"), ylabel=w("position"))
+        left.set_aspect("equal")
+        colour_bar(figure, image, left, w("cosine"))
+        right.axhline(0, color="#c5cbd5", linewidth=0.8)
+        right.plot(np.arange(length) - middle, cosine[middle], color=BLUE)
+        right.set(xlabel=w("offset", middle=middle), ylabel=w("cosine"), ylim=(-1.05, 1.05))
+    neighbours = float(np.diagonal(cosine, 1).mean()) if length > 1 else 1.0
+    return Picture(figure, f"{title}. {note}", {"length": length, "cosine_of_neighbours": neighbours})
+
+
+def vectors_of(encoding: PositionEncoding, length: int) -> npt.NDArray[np.float64]:
+    """(length, D) what the encoding adds at positions 0..length-1. Raises BadValue past a learned table."""
+    at = Layout.dense(1, length)
+    encoding.check(at)
+    with torch.no_grad():
+        vectors = encoding.vectors(at, torch.float64)
+    if vectors is None:
+        raise BadValue(f"{encoding.name} says it acts at the input but gives no vectors")
+    rows: npt.NDArray[np.float64] = vectors[0].double().cpu().numpy()
+    return rows
+
+
+def _title(encoding: PositionEncoding, w: Words) -> str:
+    own = encoding.name in ("sinusoidal", "learned")
+    return w(f"{encoding.name}_title") if own else w("table_title", name=encoding.name)
+
+
+def _note(encoding: PositionEncoding, position: Position, w: Words) -> str:
+    if encoding.name == "sinusoidal":
+        return w("sinusoidal_note")
+    return w("table_note") + _untrained(encoding, position, w)
+
+
+def _untrained(encoding: PositionEncoding, position: Position, w: Words) -> str:
+    """A warning that the table is noise, where it is."""
+    random = any(True for _ in encoding.parameters()) and not is_trained(position)
+    return f" {w('untrained_note')}" if random else ""
+
+
+__all__ = ["heat_map", "similarity", "vectors_of"]
