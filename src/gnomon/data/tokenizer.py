@@ -24,6 +24,7 @@ from gnomon.errors import BadInput, BadValue, GnomonError
 END_OF_TEXT = "<|endoftext|>"
 UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 END_MARKS = (END_OF_TEXT, "</s>", "<eos>", "<|end_of_text|>", "<|im_end|>")  # looked for where no config names one
+GPT2_FILES = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
 VISIBLE = {i: 0x2400 + i for i in range(33)} | {0x20: 0x2423, 0x7F: 0x2421}  # control pictures; ␣ for the space
 
 
@@ -93,8 +94,14 @@ class Tokenizer:
 
     @classmethod
     def load(cls, path: str | Path) -> "Tokenizer":
-        """Read a ``tokenizer.json``, or the one in a folder; ``tokenizer_config.json`` beside it names end-of-text."""
+        """Read a ``tokenizer.json`` or a folder that holds one; ``tokenizer_config.json`` there names end-of-text.
+
+        A folder without it may hold GPT-2's pair instead: vocab.json and merges.txt, or encoder.json and vocab.bpe.
+        """
         file = _file(path)
+        for vocab, merges in GPT2_FILES:
+            if not file.exists() and file.with_name(vocab).exists() and file.with_name(merges).exists():
+                return cls.from_vocab_merges(file.with_name(vocab), file.with_name(merges))
         try:
             return cls(file.read_text(encoding="utf-8"), _configured_end(file))
         except OSError as error:
