@@ -82,6 +82,7 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path, body):
     reader, writer = os.pipe()
     os.close(reader)
     line = command_line(tmp_path, body)
-    gone = subprocess.run(line, stdout=writer, stderr=subprocess.PIPE, timeout=60, check=False)
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    gone = subprocess.run(line, env=buffered, stdout=writer, stderr=subprocess.PIPE, timeout=60, check=False)
     os.close(writer)
     assert (gone.returncode, gone.stderr) == (141, b"")

@@ -48,6 +48,11 @@ def test_help_lists_each_command_that_is_there_with_its_line():
         assert COMMANDS[name] in shown
 
 
+def test_help_imports_no_command(add_command):
+    add_command("broken", "raise RuntimeError('imported')")
+    assert "The help of broken." in CliRunner().invoke(cli, ["--help"], terminal_width=200).output
+
+
 def test_a_command_in_the_table_without_a_file_is_not_offered(monkeypatch):
     monkeypatch.setitem(COMMANDS, "nowhere", "Has no file.")
     assert "nowhere" not in CliRunner().invoke(cli, ["--help"]).output
@@ -91,7 +96,9 @@ def test_an_unknown_option_before_the_command_is_one_line_too():
 
 
 def test_no_command_at_all_shows_the_help():
-    assert "Commands:" in CliRunner().invoke(cli, []).output
+    result = CliRunner().invoke(cli, [])
+    assert "\nCommands:\n" in result.output
+    assert "error" not in result.output
 
 
 def test_completion_offers_commands_without_importing_them(add_command):
