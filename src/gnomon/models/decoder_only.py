@@ -15,6 +15,7 @@ from gnomon.data import Tokenizer
 from gnomon.embed import InputLayer, Tied, Untied
 from gnomon.embed.table import Scale
 from gnomon.errors import BadValue, unknown
+from gnomon.generate import generate, stream
 from gnomon.layout import Layout
 from gnomon.models.config import ModelConfig, as_position, preset
 from gnomon.norm import Norm, build_norm
@@ -173,6 +174,11 @@ class DecoderOnly(nn.Module):
         if self.config.window is None:
             raise BadValue("a rolling cache forgets tokens that this model still looks at: build it with window=...")
         return RollingCache(self.config.window, rollback)
+
+    # ------------------------------------------------------------------ writing
+
+    generate = generate  #: model.generate("text", ...) is gnomon.generate.generate(model, "text", ...)
+    stream = stream
 
     # ------------------------------------------------------------------ changing the vocabulary
 

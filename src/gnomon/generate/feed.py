@@ -1,0 +1,117 @@
+"""Feed: a batch of rows that a model reads together, one forward a step, whatever their lengths."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Literal
+
+import torch
+
+from gnomon.attention import Cache
+from gnomon.errors import BadValue
+from gnomon.generate.model import LanguageModel
+from gnomon.layout import Layout
+from gnomon.positions.base import wide
+from gnomon.shapes import Bool, Float, Int
+
+CacheKind = Literal["growing", "preallocated", "rolling"]
+
+
+class Feed:
+    """What B rows have read so far, which is in the cache, and how they read on.
+
+    Rows that end leave the batch and the cache. A cache that the caller holds keeps all its rows instead: those that
+    have ended wait in it as padding, so that they can be continued later.
+    """
+
+    def __init__(self, model: LanguageModel, B: int, cache: Cache, held: bool) -> None:
+        """held: whether the cache is the caller's, with whatever it already contains."""
+        if cache.at is not None and cache.at.shape[0] != B:
+            raise BadValue(f"the cache holds {cache.at.shape[0]} rows but there are {B} prompts")
+        self.model, self.cache, self.held = model, cache, held
+        self.B, self.going = B, list(range(B))  # rows of the cache; those of them that are still written
+        self.device = next((weight.device for weight in model.parameters()), torch.device("cpu"))
+
+    def check(self, rows: Sequence[Sequence[int]]) -> None:
+        """Raise BadValue, naming the row and its length, if the model has no positions for these tokens."""
+        at = self._place(self._padded(rows)[1])
+        for n, row in enumerate(rows):
+            try:
+                self.model.check(at.rows(self._index([n])))
+            except BadValue as error:
+                raise BadValue(f"prompt {n} is too long, it has {len(row)} tokens: {error}") from error
+
+    def read(self, rows: Sequence[Sequence[int]]) -> Float:
+        """Read these tokens of each row still going, at least one each; logits (B', V) of what follows them."""
+        ids, mask = self._padded(rows)
+        with torch.no_grad(), evaluating(self.model):
+            h = self.model.hidden(ids, self._place(mask), self.cache)
+            logits = self.model.head(h[:, -1:])[:, 0]  # rows end in the last column: padding is on their left
+        logits = logits if len(self.going) == self.B else logits[self._index(self.going)]
+        return logits.to(wide(logits.dtype))
+
+    def full(self) -> list[bool]:
+        """Of each row still going, whether the model has no position for one more token."""
+        at = self.cache.then(1).rows(self._index(self.going))
+        if self._fits(at):
+            return [False] * len(self.going)
+        return [not self._fits(at.rows(self._index([n]))) for n in range(len(self.going))]
+
+    def keep(self, rows: Sequence[int]) -> None:
+        """Go on with these of the rows still going; the others have ended."""
+        if self.held:
+            self.going = [self.going[n] for n in rows]
+        elif len(rows) < self.B:
+            self.cache.reorder(self._index(rows))
+            self.B, self.going = len(rows), list(range(len(rows)))
+
+    def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[Int, Bool]:
+        """Ids (B, T) and where they are real: rows start with padding, so that all end in the last column."""
+        T = max(len(row) for row in rows)
+        padding = self.model.config.padding_id or 0
+        ids = torch.full((self.B, T), padding)
+        mask = torch.zeros(self.B, T, dtype=torch.bool)
+        for b, row in zip(self.going, rows, strict=True):
+            ids[b, T - len(row) :] = torch.tensor(row)
+            mask[b, T - len(row) :] = True
+        return ids.to(self.device), mask
+
+    def _place(self, mask: Bool) -> Layout:
+        """Where the real tokens of `mask` (B, T) sit: after what the cache holds of their row."""
+        whole, mask = bool(mask.all()), mask.to(self.device)
+        if self.cache.at is None:
+            return Layout.dense(self.B, mask.shape[1], self.device) if whole else Layout.padded(mask)
+        at = self.cache.then(mask.shape[1])
+        if whole:
+            return at
+        late = (~mask).sum(1, keepdim=True)  # how many columns after the first each row starts
+        doc = torch.where(mask, 0 if at.doc is None else at.doc, -1)
+        return replace(
+            at, pos=(at.pos - late).clamp(min=0), step=at.step - late, doc=doc, length=at.length - late, kind="padded"
+        )
+
+    def _fits(self, at: Layout) -> bool:
+        try:
+            self.model.check(at)
+        except BadValue:
+            return False
+        return True
+
+    def _index(self, rows: Sequence[int]) -> Int:
+        return torch.tensor(rows, device=self.device)
+
+
+@contextmanager
+def evaluating(model: LanguageModel) -> Iterator[None]:
+    """All parts of the model in evaluation mode; afterwards each is in the mode it was in."""
+    training = [part for part in model.modules() if part.training]
+    for part in training:
+        part.training = False
+    try:
+        yield
+    finally:
+        for part in training:
+            part.training = True
+
+
+__all__ = ["CacheKind", "Feed", "evaluating"]

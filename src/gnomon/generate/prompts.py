@@ -1,0 +1,78 @@
+"""Prompts in any of the forms people have them in become rows of token ids."""
+
+from collections.abc import Iterable, Sequence
+from operator import index
+from typing import Any
+
+from torch import Tensor
+
+from gnomon.data import Tokenizer
+from gnomon.errors import BadValue
+
+Prompts = str | Sequence[str] | Sequence[int] | Sequence[Sequence[int]] | Tensor
+
+
+def rows_of(prompts: Prompts, tokenizer: Tokenizer | None, vocab_size: int, empty: bool = True) -> list[list[int]]:
+    """One list of ids per prompt.
+
+    prompts    a text or a list of texts; the ids of one prompt, or a list of such lists of any lengths; or a tensor of
+               ids, (T,) or (B, T)
+    tokenizer  reads texts; its end-of-text id, which stands between documents, is where an empty prompt starts
+    empty      whether an empty prompt may start there
+
+    Raises BadValue for anything else, and for an id outside the vocabulary, naming the id, its row and its place.
+    """
+    rows = [_ids(prompt, tokenizer) for prompt in _listed(prompts)]
+    if not rows:
+        raise BadValue("there are no prompts: give a text, a list of texts, a list of token ids, or lists of these")
+    for row, ids in enumerate(rows):
+        if not ids:
+            ids.append(_start(row, tokenizer, empty))
+        for place, i in enumerate(ids):
+            if not 0 <= i < vocab_size:
+                raise BadValue(
+                    f"token id {i} (row {row}, place {place}) is outside the vocabulary of {vocab_size} tokens, 0 to "
+                    f"{vocab_size - 1}: was the text tokenized with this model's tokenizer?"
+                )
+    return rows
+
+
+def _listed(prompts: Prompts) -> list[str | Sequence[int]]:
+    if isinstance(prompts, str):
+        return [prompts]
+    if isinstance(prompts, Tensor):
+        if prompts.dim() not in (1, 2) or prompts.is_floating_point() or prompts.is_complex():
+            raise BadValue(
+                f"a tensor of prompts holds whole numbers, (tokens,) or (batch, tokens); got {prompts.dtype} of shape "
+                f"{tuple(prompts.shape)}"
+            )
+        return [row.tolist() for row in (prompts if prompts.dim() == 2 else prompts[None])]
+    if not isinstance(prompts, Iterable):
+        raise BadValue(f"prompts are a text, token ids, or a list of these; got {prompts!r}")
+    items: list[Any] = list(prompts)
+    flat = items and not any(isinstance(item, Iterable) for item in items)
+    return [items] if flat else items
+
+
+def _ids(prompt: str | Sequence[int], tokenizer: Tokenizer | None) -> list[int]:
+    if isinstance(prompt, str):
+        if tokenizer is None:
+            raise BadValue("this model has no tokenizer to read a text with: give token ids, or set model.tokenizer")
+        return tokenizer.encode(prompt)
+    try:
+        return [index(i) for i in prompt]
+    except TypeError as error:
+        raise BadValue(f"a prompt is a text or a list of token ids, got {prompt!r}") from error
+
+
+def _start(row: int, tokenizer: Tokenizer | None, empty: bool) -> int:
+    if not empty:
+        raise BadValue(f"row {row} gives the model no token to read; where a cache is given, give at least one")
+    if tokenizer is None or tokenizer.eos_id is None:
+        raise BadValue(
+            f"prompt {row} is empty and there is no end-of-text token to start from: give at least one token"
+        )
+    return tokenizer.eos_id
+
+
+__all__ = ["Prompts", "rows_of"]

@@ -1,0 +1,91 @@
+"""The feed: where the tokens of uneven rows sit, step after step, and what becomes of rows that have ended."""
+
+import torch
+
+from gnomon.generate.feed import Feed
+
+
+def watched(model, monkeypatch):
+    """The layouts that the model is given, in order."""
+    seen, hidden = [], type(model).hidden
+
+    def spy(self, ids, at=None, cache=None, trace=None):
+        seen.append(at)
+        return hidden(self, ids, at, cache, trace)
+
+    monkeypatch.setattr(type(model), "hidden", spy)
+    return seen
+
+
+def places(at):
+    """Of every row the position of each real token, None at padding."""
+    return [
+        [p if real else None for p, real in zip(*row, strict=True)]
+        for row in zip(at.pos.tolist(), at.real.tolist(), strict=True)
+    ]
+
+
+def test_positions_skip_the_padding_and_go_on_from_there(tiny, monkeypatch):
+    model = tiny()
+    seen = watched(model, monkeypatch)
+    feed = Feed(model, 2, model.cache(), held=False)
+    feed.read([[1, 2, 3], [4, 5, 6, 7, 8]])
+    feed.read([[9], [9]])
+    feed.read([[10, 11], [10]])
+    assert [places(at) for at in seen] == [
+        [[None, None, 0, 1, 2], [0, 1, 2, 3, 4]],
+        [[3], [5]],
+        [[4, 5], [None, 6]],
+    ]
+    assert seen[2].length.tolist() == [[6, 6], [7, 7]]
+
+
+def test_even_rows_stay_dense_for_the_fast_kernels(tiny, monkeypatch):
+    model = tiny()
+    seen = watched(model, monkeypatch)
+    feed = Feed(model, 2, model.cache(), held=False)
+    for rows in ([[1, 2], [3, 4]], [[5], [6]], [[7], [8]]):
+        feed.read(rows)
+    assert [at.kind for at in seen] == ["dense"] * 3
+
+
+def test_rows_that_end_leave_the_cache(tiny, monkeypatch):
+    model = tiny()
+    seen = watched(model, monkeypatch)
+    feed = Feed(model, 3, model.cache(), held=False)
+    feed.read([[1], [2, 3], [4]])
+    feed.keep([1, 2])
+    feed.read([[5], [6]])
+    feed.keep([1])
+    feed.read([[7]])
+    assert [places(at) for at in seen[1:]] == [[[2], [1]], [[2]]]
+    assert feed.cache.at.shape[0] == 1
+
+
+def test_rows_that_end_wait_as_padding_in_a_cache_that_is_held(tiny, monkeypatch):
+    model = tiny()
+    seen = watched(model, monkeypatch)
+    feed = Feed(model, 3, model.cache(), held=True)
+    feed.read([[1], [2, 3], [4]])
+    feed.keep([1, 2])
+    assert feed.read([[5], [6]]).shape == (2, 64)
+    feed.keep([1])
+    assert feed.read([[7]]).shape == (1, 64)
+    assert [places(at) for at in seen[1:]] == [[[None], [2], [1]], [[None], [None], [2]]]
+    assert feed.cache.at.real.sum(1).tolist() == [1, 3, 3]
+
+
+def test_full_is_told_of_the_rows_still_going(tiny):
+    model = tiny("learned", max_positions=4)
+    feed = Feed(model, 3, model.cache(), held=True)
+    feed.read([[1, 2, 3, 4], [1, 2], [1, 2, 3]])
+    assert feed.full() == [True, False, False]
+    feed.keep([1, 2])
+    assert feed.full() == [False, False]
+    feed.read([[1], [2]])
+    assert feed.full() == [False, True]
+
+
+def test_logits_are_computed_wide(tiny):
+    model = tiny().to(torch.float16)
+    assert Feed(model, 1, model.cache(), held=False).read([[1, 2]]).dtype == torch.float32

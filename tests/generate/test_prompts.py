@@ -1,0 +1,76 @@
+"""Prompts: every form people have them in, and a clear word about the others."""
+
+import numpy as np
+import pytest
+import torch
+
+from gnomon.data import Tokenizer
+from gnomon.errors import BadValue
+from gnomon.generate.prompts import rows_of
+
+BYTES = Tokenizer.bytes()
+
+
+@pytest.mark.parametrize(
+    ("prompts", "rows"),
+    [
+        ("hi", [[104, 105]]),
+        (["hi", "x"], [[104, 105], [120]]),
+        ([104, 105], [[104, 105]]),
+        ((104, 105), [[104, 105]]),
+        ([[1, 2, 3], [4]], [[1, 2, 3], [4]]),
+        (["hi", [7]], [[104, 105], [7]]),
+        (torch.tensor([5, 6]), [[5, 6]]),
+        (torch.tensor([[5, 6], [7, 8]], dtype=torch.int32), [[5, 6], [7, 8]]),
+        ([torch.tensor([5, 6]), torch.tensor([7])], [[5, 6], [7]]),
+        (np.array([[5, 6], [7, 8]]), [[5, 6], [7, 8]]),
+        (np.array([5, 6]), [[5, 6]]),
+        ("", [[256]]),
+        (["", [], "x"], [[256], [256], [120]]),
+        (torch.zeros(2, 0, dtype=torch.long), [[256], [256]]),
+        ("<|endoftext|>", [list(b"<|endoftext|>")]),
+    ],
+)
+def test_every_form_becomes_rows_of_ids(prompts, rows):
+    assert rows_of(prompts, BYTES, 257) == rows
+
+
+@pytest.mark.parametrize(
+    ("prompts", "says"),
+    [
+        ([], "there are no prompts"),
+        (torch.zeros(0, 3, dtype=torch.long), "there are no prompts"),
+        (5, "prompts are a text, token ids, or a list of these; got 5"),
+        ([1, [2]], "a prompt is a text or a list of token ids, got 1"),
+        ([1.5, 2.5], "a prompt is a text or a list of token ids"),
+        (torch.zeros(1, 2), "whole numbers, (tokens,) or (batch, tokens); got torch.float32 of shape (1, 2)"),
+        (torch.zeros(1, 2, 3, dtype=torch.long), "of shape (1, 2, 3)"),
+        ([[1], [2, 300]], "token id 300 (row 1, place 1) is outside the vocabulary of 257 tokens, 0 to 256"),
+        ([-1], "token id -1 (row 0, place 0)"),
+    ],
+)
+def test_what_is_no_prompt_is_refused(prompts, says):
+    with pytest.raises(BadValue) as error:
+        rows_of(prompts, BYTES, 257)
+    assert says in str(error.value)
+
+
+def test_text_needs_a_tokenizer():
+    with pytest.raises(BadValue, match="no tokenizer to read a text with"):
+        rows_of("hi", None, 257)
+
+
+def test_an_empty_prompt_needs_a_token_to_start_from():
+    with pytest.raises(BadValue, match="prompt 1 is empty and there is no end-of-text token to start from"):
+        rows_of([[1], []], None, 257)
+
+
+def test_an_empty_prompt_does_not_start_a_document_in_the_middle_of_one():
+    with pytest.raises(BadValue, match="row 0 gives the model no token to read"):
+        rows_of("", BYTES, 257, empty=False)
+
+
+def test_the_callers_lists_are_left_alone():
+    mine = [[], [1]]
+    rows_of(mine, BYTES, 257)[1].append(5)
+    assert mine == [[], [1]]
