@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from gnomon import lab as lab
     from gnomon import plots as plots
     from gnomon import positions as positions
+    from gnomon import train as train
     from gnomon.attention import MultiHeadAttention as MultiHeadAttention
     from gnomon.attention import attend as attend
+    from gnomon.checkpoints import load as load
+    from gnomon.checkpoints import save_model as save_model
     from gnomon.data import Corpus as Corpus
     from gnomon.data import Tokenizer as Tokenizer
     from gnomon.embed import InputLayer as InputLayer
@@ -42,6 +45,7 @@ _HOMES = {
     "InputLayer": "embed", "Tied": "embed", "TokenEmbedding": "embed", "Untied": "embed",
     "MultiHeadAttention": "attention", "attend": "attention",
     "DecoderOnly": "models", "ModelConfig": "models",
+    "load": "checkpoints", "save_model": "checkpoints", "train": "",
 }  # fmt: skip
 
 __all__ = [*_HOMES, "__version__"]

@@ -1,7 +1,32 @@
-"""Training: loss, optimizer, schedule and the loop."""
+"""Training: loss, optimizer, schedule, the step, and runs that can be stopped and gone on with."""
 
-from gnomon.train.loss import Loss, cross_entropy, next_token_loss
+from gnomon.train.config import TrainConfig
+from gnomon.train.evaluate import Evaluation, evaluate
+from gnomon.train.loop import Report, resume, train
+from gnomon.train.loss import Loss, cross_entropy, next_token_loss, window_loss
+from gnomon.train.metrics import plot_loss, read_metrics
 from gnomon.train.optim import adamw
+from gnomon.train.resume import State, read_state
 from gnomon.train.schedule import warmup_cosine
+from gnomon.train.step import NotFinite, training_step
 
-__all__ = ["Loss", "adamw", "cross_entropy", "next_token_loss", "warmup_cosine"]
+__all__ = [
+    "Evaluation",
+    "Loss",
+    "NotFinite",
+    "Report",
+    "State",
+    "TrainConfig",
+    "adamw",
+    "cross_entropy",
+    "evaluate",
+    "next_token_loss",
+    "plot_loss",
+    "read_metrics",
+    "read_state",
+    "resume",
+    "train",
+    "training_step",
+    "warmup_cosine",
+    "window_loss",
+]

@@ -12,9 +12,8 @@ def adamw(
 ) -> torch.optim.AdamW:
     """An optimizer that holds every parameter once. Decayed: weights of linear layers. Not decayed: biases, norms,
     embedding tables (tied or not) and whatever an encoding learns."""
-    spared = {
-        id(p) for part in model.modules() if isinstance(part, TokenEmbedding | PositionEncoding) for p in part.parameters()
-    }
+    tables = [part for part in model.modules() if isinstance(part, TokenEmbedding | PositionEncoding)]
+    spared = {id(p) for table in tables for p in table.parameters()}
     parameters = [p for p in model.parameters() if p.requires_grad]  # a shared one comes once
     decayed = [p for p in parameters if p.dim() >= 2 and id(p) not in spared]
     rest = [p for p in parameters if p.dim() < 2 or id(p) in spared]

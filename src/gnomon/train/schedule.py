@@ -1,5 +1,7 @@
 """The learning rate as a pure function of the step: linear warm-up, then a cosine down to a floor.
 
+Loshchilov and Hutter 2017, arXiv:1608.03983, equation 5, without restarts:
+
     lr(s) = peak (s + 1) / warmup                                             s < warmup
     lr(s) = floor + (peak - floor) (1 + cos(pi (s - warmup) / (steps - warmup))) / 2
 """

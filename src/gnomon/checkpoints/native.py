@@ -1,0 +1,294 @@
+"""Run folders: a model as files that any program can read, replaced so that a crash never costs the last good one.
+
+    RUN/config.json         the model's config, the dtype of its weights, the version of this format
+    RUN/model.safetensors   the weights by name, each once: a tied head has none of its own
+    RUN/tokenizer.json      in the format of the tokenizers library; absent for a model of bare ids
+
+Nothing is ever unpickled, here or anywhere in Gnomon: a pickle file runs code when it is opened, JSON and safetensors
+only hold data.
+"""
+
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import torch
+from safetensors.torch import save as to_bytes
+from torch import Tensor, nn
+
+from gnomon.data import Tokenizer
+from gnomon.device import DTYPES, resolve_device, resolve_dtype
+from gnomon.errors import BadInput, BadValue, unknown
+from gnomon.models import DecoderOnly, ModelConfig
+from gnomon.positions import names
+
+FORMAT = 1  # goes up when an older Gnomon could not read the folder
+CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
+PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle")
+DRAFT = ".draft-"
+SHOWN = 8  # names listed in an error before "and N more"
+
+# What torch.compile, DataParallel and DistributedDataParallel put before the names of a model they wrap.
+_WRAPPER = re.compile(r"^(?:module\.|_orig_mod\.)+|(?<=\.)_orig_mod\.")
+
+
+# ------------------------------------------------------------------ saving
+
+
+def save_model(folder: str | Path, model: nn.Module, tokenizer: Tokenizer | None = None) -> Path:
+    """Write a model, and the tokenizer given or else its own, into a run folder; returns the folder.
+
+    The model may be compiled or wrapped for parallel training. What the folder held before stays whole until all of the
+    new is on the disk. Raises BadInput where it cannot be written, for example on a full disk.
+    """
+    with draft(folder) as new:
+        write_model(new, model, tokenizer)
+    return Path(folder)
+
+
+@contextmanager
+def draft(folder: str | Path) -> Iterator[Path]:
+    """A new folder inside `folder`; at the end of the block its files take their places there, the weights last.
+
+    Until then nothing of what `folder` holds is touched: not by an error in the block, a full disk or a kill.
+    """
+    folder = Path(folder)
+    new = folder / f"{DRAFT}{os.getpid()}-{secrets.token_hex(4)}"
+    try:
+        new.mkdir(parents=True)
+        yield new
+        files = [path for path in new.rglob("*") if path.is_file()]
+        for path in files:
+            _reach_the_disk(path)
+        for path in sorted(files, key=lambda path: path.name == WEIGHTS):
+            target = folder / path.relative_to(new)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(path, target)
+    except OSError as error:
+        raise BadInput(f"cannot write {folder}: {error.strerror or error}; what it held is as it was") from error
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+
+
+def sweep(folder: str | Path) -> None:
+    """Remove the drafts that killed processes left in `folder`."""
+    for left in Path(folder).glob(f"{DRAFT}*"):
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def _reach_the_disk(path: Path) -> None:
+    with open(path, "r+b") as file:
+        os.fsync(file.fileno())
+
+
+def write_model(
+    new: Path, model: nn.Module, tokenizer: Tokenizer | None = None, metadata: Mapping[str, str] | None = None
+) -> None:
+    """Write the files of a model into a draft; `metadata` goes into the header of the weights."""
+    inner = unwrapped(model)
+    tokenizer = inner.tokenizer if tokenizer is None else tokenizer
+    weights = {plain_name(name): tensor for name, tensor in inner.state_dict().items()}
+    about = {
+        "format": FORMAT,
+        "dtype": _common_dtype(weights),
+        "tokenizer": None if tokenizer is None else TOKENIZER,
+        "model": inner.config.to_dict(),
+    }
+    write_json(new / CONFIG, about)
+    if tokenizer is not None:
+        tokenizer.save(new)
+    write_tensors(new / WEIGHTS, weights, metadata)
+
+
+def write_json(path: Path, data: Mapping[str, Any]) -> None:
+    """Write JSON for people too: indented, in the order given."""
+    path.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
+    """Write named tensors as safetensors."""
+    whole = {name: tensor.detach().to("cpu").contiguous() for name, tensor in tensors.items()}
+    path.write_bytes(to_bytes(whole, {"format": "pt", **(metadata or {})}))
+
+
+def unwrapped(model: nn.Module) -> DecoderOnly:
+    """The model inside what torch.compile or a parallel wrapper returned."""
+    for part in model.modules():
+        if isinstance(part, DecoderOnly):
+            return part
+    raise BadValue(f"a run folder holds a DecoderOnly model, got {type(model).__name__}")
+
+
+def plain_name(name: str) -> str:
+    """A weight's name without the prefixes of wrappers.
+
+    >>> plain_name("module._orig_mod.blocks.0._orig_mod.ffn.up.weight")
+    'blocks.0.ffn.up.weight'
+    """
+    return _WRAPPER.sub("", name)
+
+
+def _common_dtype(weights: Mapping[str, Tensor]) -> str:
+    found = sorted({str(tensor.dtype).removeprefix("torch.") for tensor in weights.values()})
+    if len(found) != 1 or found[0] not in DTYPES:
+        raise BadValue(
+            f"the weights are {' and '.join(found)}, but a run folder holds one dtype of {', '.join(DTYPES)}: "
+            "cast the model first, for example model.float()"
+        )
+    return found[0]
+
+
+# ------------------------------------------------------------------ loading
+
+
+def load(folder: str | Path, device: torch.device | str = "cpu", dtype: torch.dtype | str | None = None) -> DecoderOnly:
+    """The model of a run folder, ready to use (in eval mode), with its tokenizer as `.tokenizer`.
+
+    dtype   None keeps the one it was saved in; device, dtype: objects of torch or names, "auto" too
+
+    Every weight is checked by name, shape and dtype. Raises BadInput, saying what is missing, broken or does not fit.
+    """
+    folder = _run_folder(Path(folder))
+    about = read_config(folder)
+    stored = DTYPES[about["dtype"]]
+    model = _build(about["model"], folder / CONFIG).to(stored)
+    fill(model, read_tensors(folder / WEIGHTS)[0], folder / WEIGHTS)
+    model.tokenizer = None if about["tokenizer"] is None else _tokenizer(folder / TOKENIZER, model.config.vocab_size)
+    place = resolve_device(device) if isinstance(device, str) else device
+    wanted = resolve_dtype(dtype, place) if isinstance(dtype, str) else stored if dtype is None else dtype
+    return model.to(place, wanted).eval()
+
+
+def _run_folder(path: Path) -> Path:
+    """The folder itself; BadInput for everything else that people try to load."""
+    if path.suffix in PICKLED:
+        raise _pickled(path)
+    if path.is_file():
+        raise BadInput(f"{path} is a file: give the run folder, which holds {CONFIG}, {WEIGHTS} and {TOKENIZER}")
+    if not path.is_dir():
+        raise BadInput(f"there is no run folder {path}: gnomon train --output {path} makes one")
+    pickles = sorted(p.name for p in path.iterdir() if p.suffix in PICKLED)
+    if pickles and not (path / WEIGHTS).exists():
+        raise _pickled(path / pickles[0])
+    return path
+
+
+def _pickled(path: Path) -> BadInput:
+    return BadInput(
+        f"{path} is a pickle file, which can run any code when it is opened, so Gnomon never does. If you trust it: "
+        f"safetensors.torch.save_file(torch.load({str(path)!r}, weights_only=True), {WEIGHTS!r})"
+    )
+
+
+def _present(path: Path) -> Path:
+    if not path.is_file():
+        raise BadInput(f"{path.parent} is no whole run folder: {path.name} is missing")
+    return path
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a JSON file; BadInput where it is missing, cut off or something else."""
+    try:
+        data = json.loads(_present(path).read_bytes())
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise BadInput(f"{path} is cut off or no JSON: {error}") from error
+    if not isinstance(data, dict):
+        raise BadInput(f"{path} holds a JSON {type(data).__name__}, not an object")
+    return data
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """config.json with all its keys, known to be of a format this version reads."""
+    file = folder / CONFIG
+    about = read_json(file)
+    needed = ("format", "dtype", "tokenizer", "model")
+    if missing := [key for key in needed if key not in about]:
+        raise BadInput(f"{file} was not written by Gnomon: it has no {', '.join(map(repr, missing))}")
+    if about["format"] != FORMAT:
+        raise BadInput(f"{file} has format {about['format']}, this Gnomon reads format {FORMAT}: install a newer one")
+    if about["dtype"] not in DTYPES or not isinstance(about["model"], dict):
+        raise BadInput(f"{file}: dtype must be one of {', '.join(DTYPES)} and model an object")
+    return about
+
+
+def _build(config: Mapping[str, Any], file: Path) -> DecoderOnly:
+    """A model of this config with any weights, drawn without touching torch's random state."""
+    position = config.get("position", "rope")
+    for choice in position if isinstance(position, list) else [position]:
+        name = str(choice.get("name") if isinstance(choice, dict) else choice)
+        if name not in names():
+            raise BadInput(
+                f"{file}: {unknown('position encoding', name, names())}. If it is your own, import the module that "
+                "defines it first: --import MODULE on the command line"
+            )
+    try:
+        with torch.random.fork_rng(devices=[]):
+            return DecoderOnly.from_config(ModelConfig.from_dict(config))
+    except (ValueError, TypeError) as error:  # a key that is unknown, or a value that no model can have
+        raise BadInput(f"{file}: {error}") from error
+
+
+def _tokenizer(file: Path, vocab_size: int) -> Tokenizer:
+    tokenizer = Tokenizer.load(_present(file))
+    if tokenizer.vocab_size > vocab_size:
+        raise BadInput(
+            f"{file} has {tokenizer.vocab_size} tokens, but the model of {CONFIG} knows {vocab_size}: "
+            "it belongs to another model"
+        )
+    return tokenizer
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors of a safetensors file, mapped into memory, and the metadata of its header."""
+    try:
+        with safetensors.safe_open(_present(path), framework="pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
+    except (safetensors.SafetensorError, OSError) as error:
+        raise BadInput(f"{path} is cut off or no safetensors file: {error}. Restore it from a copy") from error
+
+
+def fill(model: nn.Module, tensors: Mapping[str, Tensor], source: Path) -> None:
+    """Copy tensors into the model's weights, in place, so that ties and optimizers keep what they hold.
+
+    Raises BadInput, and changes nothing, unless names, shapes and dtypes all fit; it lists those that do not.
+    """
+    own = {plain_name(name): tensor for name, tensor in model.state_dict().items()}
+    found = {plain_name(name): tensor for name, tensor in tensors.items()}
+    if len(found) < len(tensors):
+        raise BadInput(f"{source} holds a weight twice, under its own name and under that of a wrapper")
+    wrong = [
+        f"{name} is {_kind(found[name])}, expected {_kind(own[name])}"
+        for name in own.keys() & found.keys()
+        if _kind(own[name]) != _kind(found[name])
+    ]
+    faults = {"missing": own.keys() - found.keys(), "unused": found.keys() - own.keys(), "different": wrong}
+    if any(faults.values()):
+        listed = "; ".join(f"{what}: {_list(sorted(items))}" for what, items in faults.items() if items)
+        raise BadInput(f"{source} does not fit the model of {CONFIG}: {listed}")
+    with torch.no_grad():
+        for name, tensor in own.items():
+            tensor.copy_(found[name])
+
+
+def _kind(tensor: Tensor) -> str:
+    return f"{tuple(tensor.shape)} {str(tensor.dtype).removeprefix('torch.')}"
+
+
+def _list(items: list[str]) -> str:
+    more = len(items) - SHOWN
+    return ", ".join(items[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+__all__ = [
+    "CONFIG", "TOKENIZER", "WEIGHTS", "draft", "fill", "load", "plain_name", "read_config", "read_json", "read_tensors",
+    "save_model", "sweep", "unwrapped", "write_json", "write_model", "write_tensors",
+]  # fmt: skip

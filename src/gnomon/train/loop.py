@@ -1,0 +1,152 @@
+"""Training: steps in order, a save now and then, and a run folder that can always be gone on with.
+
+A run that was stopped and resumed is the uninterrupted run, bit for bit on the same machine with as many threads: what
+step s does depends on the config, the text and s alone.
+"""
+
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from tqdm import tqdm
+
+from gnomon.checkpoints.native import load, sweep
+from gnomon.data import TokenStore
+from gnomon.errors import BadInput, BadValue
+from gnomon.train.config import TrainConfig
+from gnomon.train.evaluate import Evaluation
+from gnomon.train.interrupt import ctrl_c_asks
+from gnomon.train.metrics import MetricsLog, plot_loss
+from gnomon.train.resume import read_state, restore
+from gnomon.train.run import Run
+
+METRICS, PLOT = "metrics.jsonl", "loss.png"
+
+
+@dataclass(frozen=True)
+class Report:
+    """How a run ended."""
+
+    folder: Path
+    steps: int
+    evaluation: Evaluation  #: on held-out text
+    sample: str  #: what the model writes from the start of a document; empty without a tokenizer
+    seconds: float  #: of this call
+    tokens_per_second: float  #: of this call's steps; 0 if there were none
+
+
+def train(
+    model: nn.Module,
+    train_store: TokenStore,
+    valid_store: TokenStore,
+    config: TrainConfig,
+    run_folder: str | Path,
+    *,
+    origin: Mapping[str, Any] | None = None,
+    quiet: bool = False,
+) -> Report:
+    """Train a causal model where it is (its device) and keep it in a new run folder.
+
+    origin  kept in the state of the run for whoever resumes it: for example where the text came from
+    quiet   no progress bar and no samples on standard error
+
+    The first Ctrl-C ends the step, saves and raises KeyboardInterrupt; the second one quits at once.
+    Raises BadValue for a folder that already holds something, for windows longer than the model's positions, and
+    where the loss stops being a number (the folder then holds the last good save).
+    """
+    folder = Path(run_folder)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise BadValue(f"{folder} already exists and is not empty: resume the run in it, or choose another folder")
+    run = Run(model, train_store, valid_store, config, folder, origin or {})
+    run.save(0)  # a folder that cannot be written is known before the first step
+    return _go(run, quiet)
+
+
+def resume(
+    run_folder: str | Path,
+    train_store: TokenStore,
+    valid_store: TokenStore,
+    *,
+    model: nn.Module | None = None,
+    device: torch.device | str = "cpu",
+    changes: Mapping[str, Any] | None = None,
+    quiet: bool = False,
+) -> Report:
+    """Go on with a run from its last save, as if it had never stopped.
+
+    model    one to put the saved weights into (a compiled one, say) instead of building it on `device`
+    changes  of settings that leave it the same run, such as {"steps": 5000}
+
+    Raises BadInput for a folder that holds no state, or where the training text is not the one the run began with.
+    """
+    folder = Path(run_folder)
+    model = load(folder, device) if model is None else model
+    state = read_state(folder)
+    run = Run(model, train_store, valid_store, state.config.changed(**(changes or {})), folder, state.origin)
+    if run.state.text != state.text:
+        raise BadInput(f"this is not the training text that {folder} began with: its tokens differ")
+    restore(folder, model, run.optimizer)
+    run.state = replace(run.state, step=state.step)
+    sweep(folder)
+    return _go(run, quiet)
+
+
+def _go(run: Run, quiet: bool) -> Report:
+    """Take the steps that are left."""
+    config, start, began = run.config, run.state.step, time.perf_counter()
+    evaluation = sample = None
+    log = MetricsLog(run.folder / METRICS, until=start)
+    ctrl_c = ctrl_c_asks("Ctrl-C: finishing this step, then saving. Once more quits at once.")
+    with closing(log), _progress(config, start, quiet) as bar, ctrl_c as asked:
+        run.model.train()
+        for number in range(start, config.steps):
+            loss = run.step(number)
+            done, stop = number + 1, asked()
+            last = done == config.steps
+            bar.update(config.batch_size * config.length)
+            if last or _due(done, config.log_every):
+                nats = loss.mean.item()
+                log.write(done, loss=nats, lr=run.rate(number), tokens_per_second=round(run.tokens_per_second))
+                bar.set_postfix_str(f"step {done}/{config.steps}, loss {nats:.3f}", refresh=False)
+            if last or _due(done, config.eval_every):
+                evaluation = run.evaluate()
+                log.write(done, **evaluation.as_metrics())
+                _say(f"step {done}, held out: {evaluation}", quiet)
+            if last or _due(done, config.sample_every):
+                sample = run.sample()
+                log.write(done, sample=sample)
+                _say(sample, quiet)
+            if last or stop or _due(done, config.save_every):
+                run.save(done)
+                plot_loss(log.lines, run.folder / PLOT)
+            if stop and not last:
+                _say(f"step {done} is saved in {run.folder}", quiet)
+                raise KeyboardInterrupt
+    if evaluation is None or sample is None:  # the run had ended before
+        evaluation, sample = run.evaluate(), run.sample()
+    seconds = time.perf_counter() - began
+    return Report(run.folder, run.state.step, evaluation, sample, seconds, run.tokens_per_second)
+
+
+def _due(done: int, every: int | None) -> bool:
+    return every is not None and done % every == 0
+
+
+def _progress(config: TrainConfig, start: int, quiet: bool) -> "tqdm[None]":
+    """A bar over tokens, so that its rate is tokens per second."""
+    tokens = config.batch_size * config.length
+    return tqdm(total=config.steps * tokens, initial=start * tokens, unit=" tokens", unit_scale=True, disable=quiet)
+
+
+def _say(text: str, quiet: bool) -> None:
+    if not quiet:
+        tqdm.write(text, file=sys.stderr)
+
+
+__all__ = ["METRICS", "PLOT", "Report", "resume", "train"]

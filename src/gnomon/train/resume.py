@@ -1,0 +1,114 @@
+"""The state of a run: what training needs besides the weights to go on as if it had never stopped.
+
+    RUN/training/step-500/optimizer.safetensors   the optimizer's tensors, by the name of their weight
+    RUN/training/step-500/state.json              the step, the settings, a fingerprint of the text
+
+The header of RUN/model.safetensors names the step it belongs to. That file takes its place last, so there is no moment
+at which weights meet the optimizer of another step: until then the old pair is there, afterwards the new one.
+
+No random state is kept. The batch and the dropout of a step are functions of the seed and the step alone.
+"""
+
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from gnomon.checkpoints.native import (
+    WEIGHTS,
+    draft,
+    fill,
+    plain_name,
+    read_json,
+    read_tensors,
+    write_json,
+    write_model,
+    write_tensors,
+)
+from gnomon.errors import BadInput
+from gnomon.train.config import TrainConfig
+
+TRAINING, OPTIMIZER, STATE = "training", "optimizer.safetensors", "state.json"
+
+
+@dataclass(frozen=True)
+class State:
+    """Where a run is."""
+
+    step: int  #: optimizer steps taken: the place on the schedule and in the text
+    config: TrainConfig
+    text: str  #: fingerprint of the training tokens
+    origin: Mapping[str, Any]  #: what the caller wants back when resuming, such as the sources of the text
+
+
+def save_run(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, state: State) -> None:
+    """Save a run such that at every moment, and after a kill at any, the folder holds one whole state of it."""
+    current = f"step-{state.step}"
+    with draft(folder) as new:
+        write_model(new, model, metadata={"step": str(state.step)})
+        into = new / TRAINING / current
+        into.mkdir(parents=True)
+        write_tensors(into / OPTIMIZER, dict(_optimizer_tensors(model, optimizer)))
+        write_json(into / STATE, asdict(state))
+    for other in (folder / TRAINING).iterdir():
+        if other.name != current:
+            shutil.rmtree(other, ignore_errors=True)
+
+
+def read_state(folder: str | Path) -> State:
+    """The state that belongs to the weights in a run folder; BadInput where there is none or it is damaged."""
+    folder = Path(folder)
+    file = _state_folder(folder) / STATE
+    data = read_json(file)
+    try:
+        return State(**{**data, "config": TrainConfig(**data["config"])})
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadInput(f"{file} is damaged or from another version of Gnomon: {error}") from error
+
+
+def restore(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    """Put the saved weights into the model and the saved tensors into its optimizer."""
+    fill(model, read_tensors(folder / WEIGHTS)[0], folder / WEIGHTS)
+    file = _state_folder(folder) / OPTIMIZER
+    tensors, _ = read_tensors(file)
+    names = _names(model, optimizer)
+    weights = dict(enumerate(p for group in optimizer.param_groups for p in group["params"]))
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in tensors.items():
+        weight, _, key = name.rpartition(".")
+        if weight not in names:
+            raise BadInput(f"{file} does not fit the model: it holds {name}, which belongs to none of its weights")
+        index = names.index(weight)
+        if tensor.dim() and tensor.shape != weights[index].shape:
+            raise BadInput(f"{file} does not fit the model: {name} has shape {tuple(tensor.shape)}")
+        state.setdefault(index, {})[key] = tensor.clone()
+    if state and len(state) < len(names):
+        raise BadInput(f"{file} does not fit the model: it lacks {names[min(set(weights) - set(state))]}")
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
+
+
+def _state_folder(folder: Path) -> Path:
+    step = read_tensors(folder / WEIGHTS)[1].get("step")
+    if step is None:
+        raise BadInput(f"{folder} holds a model but no state of its training, so it cannot be resumed")
+    return folder / TRAINING / f"step-{step}"
+
+
+def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> Iterator[tuple[str, Tensor]]:
+    names = _names(model, optimizer)
+    for index, values in optimizer.state_dict()["state"].items():
+        for key, tensor in values.items():
+            yield f"{names[index]}.{key}", tensor
+
+
+def _names(model: nn.Module, optimizer: torch.optim.Optimizer) -> list[str]:
+    """The names of the optimizer's weights, in its own order."""
+    name_of = {id(weight): plain_name(name) for name, weight in model.named_parameters()}
+    return [name_of[id(weight)] for group in optimizer.param_groups for weight in group["params"]]
+
+
+__all__ = ["State", "read_state", "restore", "save_run"]
