@@ -16,7 +16,7 @@ from gnomon.layout import Layout, sees, visible
 from gnomon.positions.base import PositionEncoding, wide
 from gnomon.shapes import Float
 
-BLOCK = 2**23  #: most scores (B x H x rows x S) that one block of queries may hold; 32 MiB of float32
+BLOCK = 2**24  #: most numbers that a mask or score matrix of one block of queries may hold; 64 MiB of float32
 
 
 def plain(q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, how: How) -> Float:
@@ -71,7 +71,7 @@ class _LearnedToeplitz(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, q: Float, k: Float, v: Float, by_distance: Float, scale: float) -> Float:
-        mask = _matrix(by_distance, q.shape[2], k.shape[2])
+        mask = _matrix(by_distance.detach(), q.shape[2], k.shape[2])
         out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask[None], scale=scale)
         ctx.save_for_backward(q, k, v, by_distance, out)
         ctx.scale = scale
@@ -123,7 +123,7 @@ def blocked(q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout
         out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=how.dropout, scale=how.scale)
         return out.masked_fill(blind, 0.0).to(narrow)
 
-    return _by_blocks(block, q, k, v, at)
+    return _by_blocks(block, q, k, v, at, q.shape[1] if position.acts == "score" or how.dropout else 1)
 
 
 def content(q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, how: How) -> Float:
@@ -132,13 +132,14 @@ def content(q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout
     def block(q: Float, k: Float, v: Float, at: Layout) -> Float:
         return dense(q, k, v, position, at, k_at, how)
 
-    return _by_blocks(block, q, k, v, at)
+    return _by_blocks(block, q, k, v, at, q.shape[1])
 
 
-def _by_blocks(block: Any, q: Float, k: Float, v: Float, at: Layout) -> Float:
-    """block(q, k, v, at) over slices of the queries; recomputed in backward when there is more than one."""
-    B, H, T, _ = q.shape
-    rows = max(1, BLOCK // (B * H * max(1, k.shape[2])))
+def _by_blocks(block: Any, q: Float, k: Float, v: Float, at: Layout, heads: int) -> Float:
+    """block(q, k, v, at) over slices of the queries, whose matrices have `heads` heads; recomputed in backward when
+    there is more than one."""
+    B, T = q.shape[0], q.shape[2]
+    rows = max(1, BLOCK // (B * heads * max(1, k.shape[2])))
     if rows >= T:
         return block(q, k, v, at)  # type: ignore[no-any-return]
     parts = [slice(i, min(i + rows, T)) for i in range(0, T, rows)]
