@@ -20,7 +20,7 @@ class LMBatches:
 
     def __init__(self, store: TokenStore, batch_size: int, length: int, seed: int = 0) -> None:
         """Draw batches of ``batch_size`` windows with ``length`` targets each."""
-        _require(length, batch_size=batch_size)
+        _at_least_one("batch_size", batch_size)
         fitting = _fitting(store, length)
         self.windows_per_pass: int = max(1, fitting - 1)  # one less than would fit leaves room to cut elsewhere
         self._store, self._batch_size, self._length, self._seed = store, batch_size, length, seed
@@ -59,8 +59,9 @@ def windows_for_eval(store: TokenStore, length: int, limit: int | None = None) -
 
     ``limit`` keeps that many of them, evenly spread over the stream.
     """
-    _require(length, limit=1 if limit is None else limit)
     count = _fitting(store, length)
+    if limit is not None:
+        _at_least_one("limit", limit)
     every = np.lib.stride_tricks.sliding_window_view(store.tokens, length + 1)[::length]
     chosen = np.arange(count) if limit is None or limit >= count else np.arange(limit) * count // limit
     ids = every if len(chosen) == count else every[chosen]
@@ -79,6 +80,7 @@ def bits_per_byte(nats: float, n_bytes: int) -> float:
 
 def _fitting(store: TokenStore, length: int) -> int:
     """How many windows fit into the stream; BadInput where none does."""
+    _at_least_one("length", length)
     if len(store.tokens) <= length:
         raise BadInput(
             f"the text has {len(store.tokens)} tokens, but one window of length {length} needs {length + 1}: "
@@ -87,7 +89,6 @@ def _fitting(store: TokenStore, length: int) -> int:
     return (len(store.tokens) - 1) // length
 
 
-def _require(length: int, **counts: int) -> None:
-    for name, value in {"length": length, **counts}.items():
-        if value < 1:
-            raise BadValue(f"{name} is {value}, but must be at least 1")
+def _at_least_one(name: str, value: int) -> None:
+    if value < 1:
+        raise BadValue(f"{name} is {value}, but must be at least 1")
