@@ -1,0 +1,266 @@
+"""`gnomon generate`: prompts from everywhere, text as it is written, and what a program gets."""
+
+import copy
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+from click.testing import CliRunner, Result
+
+import gnomon as gn
+from gnomon.checkpoints import save_model
+from gnomon.cli.generate import _prompt
+from gnomon.cli.main import cli
+from gnomon.errors import BadValue
+from gnomon.generate import Sample, generate
+
+DRAWN = Sample(0.8)  # what the command does unless told otherwise
+MORE = ("--max-new-tokens", "12", "--device", "cpu")
+
+
+@pytest.fixture(scope="module")
+def model() -> gn.DecoderOnly:
+    torch.manual_seed(0)
+    model = gn.DecoderOnly(257, 32, 2, 4, position="alibi", init_std=0.5, tied=False).eval()
+    with torch.no_grad():
+        model.head.weight[list(range(32)) + list(range(127, 257))] = 0  # mostly letters, so that the text can be read
+    model.tokenizer = gn.Tokenizer.bytes()
+    return model
+
+
+@pytest.fixture(scope="module")
+def run(model: gn.DecoderOnly, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_model(tmp_path_factory.mktemp("runs") / "tiny", model))
+
+
+def gnomon(*arguments: str, stdin: str | bytes | None = None) -> Result:
+    return CliRunner().invoke(cli, ["generate", *arguments], input=stdin)
+
+
+def texts(model, prompt, n=1, seed=0, strategy=DRAWN, **settings):
+    out = generate(model, [prompt] * n, strategy=strategy, seeds=seed, **{"max_new_tokens": 12, **settings})
+    return [g.text for g in out]
+
+
+# ------------------------------------------------------------------ prompts
+
+
+def test_the_prompt_is_shown_and_what_follows_it(run, model):
+    result = gnomon(run, "-p", "Once", *MORE)
+    assert result.exit_code == 0, result.output
+    assert result.stdout == "Once" + texts(model, "Once")[0] + "\n"
+    assert "12 tokens in" in result.stderr
+    assert "ended by length" in result.stderr
+
+
+def test_quiet_prints_only_what_is_new(run, model):
+    result = gnomon(run, "-p", "Once", "-q", *MORE)
+    assert (result.stdout, result.stderr) == (texts(model, "Once")[0] + "\n", "")
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+def test_a_prompt_comes_from_a_file_or_standard_input_without_its_last_line_end(run, tmp_path, end):
+    file = tmp_path / "prompt.txt"
+    file.write_bytes(f"two\n\nlines ñ{end}".encode())
+    expected = gnomon(run, "-p", "two\n\nlines ñ", *MORE).stdout
+    assert gnomon(run, "--prompt-file", str(file), *MORE).stdout == expected
+    assert gnomon(run, "--prompt-file", "-", *MORE, stdin=file.read_bytes()).stdout == expected
+    assert gnomon(run, *MORE, stdin=file.read_bytes()).stdout == expected
+
+
+def test_an_empty_prompt_starts_a_document(run, model):
+    assert gnomon(run, "-p", "", *MORE).stdout == texts(model, "")[0] + "\n"
+
+
+# ------------------------------------------------------------------ settings
+
+
+@pytest.mark.parametrize(
+    ("options", "strategy"),
+    [
+        (["--temperature", "0"], Sample(0.0)),
+        (["--temp", "0"], Sample(0.0)),
+        (["-t", "1.5", "--top-k", "9"], Sample(1.5, top_k=9)),
+        (["--top-p", "0.5"], Sample(0.8, top_p=0.5)),
+        (["--min-p", "0.3"], Sample(0.8, min_p=0.3)),
+    ],
+)
+def test_the_options_are_the_strategys(run, model, options, strategy):
+    assert gnomon(run, "-q", "-p", "ab", *options, *MORE).stdout == texts(model, "ab", strategy=strategy)[0] + "\n"
+
+
+def test_what_other_programs_call_an_option_works_and_is_not_shown(run, model):
+    assert gnomon(run, "-q", "-p", "ab", "--max-tokens", "5").stdout == texts(model, "ab", max_new_tokens=5)[0] + "\n"
+    shown = gnomon("--help").output
+    assert "--max-new-tokens" in shown
+    assert "--max-tokens" not in shown
+    assert "--temp " not in shown
+
+
+def test_several_texts_are_written_in_one_batch_each_with_its_seed(run, model):
+    result = gnomon(run, "-p", "ab", "-n", "3", "--seed", "7", *MORE)
+    expected = texts(model, "ab", n=3, seed=7)
+    assert len(set(expected)) == 3
+    heads = [f"--- {i + 1} of 3, seed {7 + i} ---\nab" for i in range(3)]
+    assert result.stdout == "".join(head + text + "\n" for head, text in zip(heads, expected, strict=True))
+    assert gnomon(run, "-p", "ab", "-q", "-n", "3", "--seed", "7", *MORE).stdout == "\n".join(expected) + "\n"
+    assert gnomon(run, "-p", "ab", "-q", "--seed", "9", *MORE).stdout == expected[2] + "\n"
+
+
+def test_a_stop_text_ends_it(run, model):
+    whole = texts(model, "ab")[0]
+    result = gnomon(run, "-p", "ab", "--stop", "nowhere", "--stop", whole[5:8], *MORE)
+    assert result.stdout == "ab" + whole[: whole.index(whole[5:8])] + "\n"
+    assert "ended by stop" in result.stderr
+
+
+def test_threads_are_set(run):
+    before = torch.get_num_threads()
+    try:
+        assert gnomon(run, "-p", "a", "--threads", str(before + 1), *MORE).exit_code == 0
+        assert torch.get_num_threads() == before + 1
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_the_dtype_is_that_of_the_weights_unless_another_is_asked_for(model, tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(gn.generate, "generate", lambda model, *_, **__: seen.append(model.head.weight.dtype))
+    half = str(save_model(tmp_path / "half", copy.deepcopy(model).half()))
+    for options in ([], ["--dtype", "float32"], ["--dtype", "float64"]):
+        assert gnomon(half, "-p", "a", *options).exit_code == 0
+    assert seen == [torch.float16, torch.float32, torch.float64]
+
+
+# ------------------------------------------------------------------ for programs
+
+
+def test_json_holds_one_object_with_everything(run, model):
+    result = gnomon(run, "-p", "ab", "-n", "2", "--seed", "3", "--json", *MORE)
+    report = json.loads(result.stdout)
+    out = generate(model, ["ab"] * 2, strategy=Sample(0.8), seeds=3, max_new_tokens=12)
+    assert report["prompt"] == "ab"
+    assert report["seconds"] > 0
+    assert [text.pop("logprobs") for text in report["texts"]] == [pytest.approx(g.logprobs, abs=1e-4) for g in out]
+    assert report["texts"] == [
+        {"text": g.text, "ids": g.ids, "finish_reason": g.finish_reason, "seed": g.seed} for g in out
+    ]
+    assert result.stderr == ""
+
+
+# ------------------------------------------------------------------ while it writes
+
+SLOW = """
+import sys, time
+from gnomon.cli.main import main
+from gnomon.models import DecoderOnly
+hidden = DecoderOnly.hidden
+def slow(*arguments):
+    time.sleep(0.05)
+    return hidden(*arguments)
+DecoderOnly.hidden = slow
+sys.argv[0] = "gnomon"
+main()
+"""
+
+
+def slow_run(*arguments: str) -> subprocess.Popen[bytes]:
+    """The command in a process of its own, with a model that takes 50 ms a token."""
+    command = [sys.executable, "-c", SLOW, "generate", *arguments, "-p", "ab", "--max-new-tokens", "2000"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(gn.__file__).parents[1])}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+
+
+def test_text_is_shown_while_it_is_written_and_ctrl_c_keeps_it(run):
+    process = slow_run(run, "-n", "2")
+    seen = b""
+    while len(seen.partition(b"---\nab")[2]) < 4:
+        seen += process.stdout.read1(1)
+        assert process.poll() is None, process.stderr.read()
+    process.send_signal(signal.SIGINT)
+    rest, errors = process.communicate(timeout=30)
+    shown = (seen + rest).decode()
+    first, second = shown.split("--- 2 of 2, seed 1 ---\n")
+    assert 4 < len(first.removeprefix("--- 1 of 2, seed 0 ---\nab")) < 1000
+    assert 3 < len(second.removeprefix("ab")) < 1000
+    assert shown.endswith("\n")
+    assert process.returncode == 130
+    assert errors.decode().splitlines()[-1] == "gnomon: error: interrupted"
+    assert "Traceback" not in errors.decode()
+
+
+def test_an_interrupted_program_still_gets_one_object(run, monkeypatch):
+    def interrupted(model, prompts, *, on_token, **settings):
+        def watch(token):
+            on_token(token)
+            if len(seen.append(token) or seen) == 5:
+                raise KeyboardInterrupt
+
+        seen = []
+        return generate(model, prompts, on_token=watch, **settings)
+
+    monkeypatch.setattr(gn.generate, "generate", interrupted)
+    result = gnomon(run, "-p", "ab", "-n", "2", "--json")
+    report = json.loads(result.stdout)
+    assert [len(text["ids"]) for text in report["texts"]] == [3, 2]
+    assert [text["finish_reason"] for text in report["texts"]] == ["interruption"] * 2
+    assert result.exit_code == 130
+
+
+# ------------------------------------------------------------------ mistakes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "says"),
+    [
+        (["--temperature", "-1"], 2, "temperature must be at least 0, got -1.0"),
+        (["--top-k", "0"], 2, "top_k must be at least 1"),
+        (["--top-p", "2"], 2, "top_p must be between 0 and 1"),
+        (["--stop", ""], 2, "a stop string must not be empty"),
+        (["--max-new-tokens", "0"], 2, "--max-new-tokens"),
+        (["--prompt-file", "x.txt"], 2, "give --prompt or --prompt-file, not both"),
+        (["--tmperature", "1"], 2, "--temperature"),
+    ],
+)
+def test_a_wrong_option_is_one_line_and_exits_2(run, arguments, exit_code, says):
+    result = gnomon(run, "-p", "a", *arguments)
+    assert result.exit_code == exit_code
+    assert says in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert result.stdout == ""
+
+
+def test_what_cannot_be_read_is_one_line_and_exits_3(run, model, tmp_path):
+    binary = tmp_path / "binary"
+    binary.write_bytes(b"ab\xff\xfe")
+    bare = gn.DecoderOnly(16, 8, 1, 1)
+    for arguments, says in [
+        ([str(tmp_path / "nowhere"), "-p", "a"], "nowhere"),
+        ([run, "--prompt-file", str(tmp_path / "no.txt")], "No such file or directory"),
+        ([run, "--prompt-file", str(binary)], "binary is not UTF-8 text: invalid start byte at byte 2"),
+        ([str(save_model(tmp_path / "bare", bare)), "-p", "a"], "holds no tokenizer"),
+    ]:
+        result = gnomon(*arguments)
+        assert result.exit_code == 3, result.output
+        assert says in result.stderr
+        assert len(result.stderr.splitlines()) == 1
+
+
+def test_no_prompt_at_a_terminal_is_asked_for_rather_than_waited_for(monkeypatch):
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
+    with pytest.raises(BadValue, match="there is no prompt: give --prompt TEXT or --prompt-file FILE"):
+        _prompt(None, None)
+
+
+def test_a_prompt_that_is_too_long_for_the_model_exits_2(tmp_path):
+    model = gn.DecoderOnly(257, 8, 1, 1, position="learned", max_positions=8)
+    folder = save_model(tmp_path / "short", model, gn.Tokenizer.bytes())
+    result = gnomon(str(folder), "-p", "a" * 20)
+    assert result.exit_code == 2
+    assert "prompt 0 is too long, it has 20 tokens: learned positions hold 8 rows" in result.stderr
