@@ -65,7 +65,7 @@ def choose(position: PositionEncoding, at: Layout, k_at: Layout, how: How, devic
     1  the encoding defines the score itself           -> content (dense, in blocks of queries)
     2  nothing is added and nothing hidden             -> plain;  only the future hidden, same tokens -> causal
     3  dense layouts, what is added depends on distance -> toeplitz (CPU), flex (CUDA)
-    4  everything else                                 -> flex (CUDA), blocked (elsewhere, and with dropout)
+    4  everything else                                 -> flex (CUDA), blocked (elsewhere, one query, dropout)
     """
     if defines_score(position):
         return "content"
@@ -77,7 +77,8 @@ def choose(position: PositionEncoding, at: Layout, k_at: Layout, how: How, devic
             return "causal"
         if device == "cpu" and (position.relative or not biased):
             return "toeplitz"
-    return "flex" if device == "cuda" and how.dropout == 0 else "blocked"
+    many = at.shape[1] > 1  # one query needs one row of mask, which is cheaper than preparing a fused kernel
+    return "flex" if device == "cuda" and many and how.dropout == 0 else "blocked"
 
 
 def defines_score(position: PositionEncoding) -> bool:
