@@ -81,6 +81,25 @@ def resolve_config(
     return Resolved(_build(kind, MISSING, values, ""), origins)
 
 
+def plain_settings(file: Path | None = None, sets: Sequence[str] = ()) -> dict[str, object]:
+    """Read `file` and `sets` without a dataclass to check them against, for what checks its own keys: an encoding's
+    options, the changes to a preset. Values are read as TOML would; what is no TOML value is a plain word."""
+    settings = {} if file is None else _read_toml(file)
+    for text in sets:
+        key, value = _split(text)
+        _put(settings, key.split("."), _parse(value), text)
+    return settings
+
+
+def _put(table: dict[str, object], path: Sequence[str], value: object, text: str) -> None:
+    for name in path[:-1]:
+        below = table.setdefault(name, {})
+        if not isinstance(below, dict):
+            raise BadValue(f"--set {text}: {name} is {below!r}, not a group of settings")
+        table = below
+    table[path[-1]] = value
+
+
 def _read_toml(file: Path) -> dict[str, object]:
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
@@ -240,4 +259,4 @@ def _leaves(config: Any, prefix: str = "") -> Iterator[tuple[str, object]]:
             yield prefix + field.name, value
 
 
-__all__ = ["Resolved", "load_config", "resolve_config"]
+__all__ = ["Resolved", "load_config", "plain_settings", "resolve_config"]

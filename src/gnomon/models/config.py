@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from gnomon.blocks.ffn import Activation
 from gnomon.blocks.residual import Placement
@@ -51,11 +52,13 @@ class ModelConfig:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "ModelConfig":
-        """From such data. An unknown or missing key is a BadValue that names it."""
-        known = {f.name for f in fields(cls)}
-        for key in data:
-            if key not in known:
-                raise unknown("key of a model config", key, known)
+        """From such data. An unknown or missing key, or a value of the wrong type, is a BadValue that names it."""
+        kinds = get_type_hints(cls)
+        for key, value in data.items():
+            if key not in kinds:
+                raise unknown("key of a model config", key, kinds)
+            if key != "position":
+                _check_kind(key, value, kinds[key])
         missing = [
             f.name
             for f in fields(cls)
@@ -65,6 +68,28 @@ class ModelConfig:
             raise BadValue(f"a model config needs {', '.join(missing)}")
         position = data.get("position", "rope")
         return cls(**{**data, "position": as_position(position)})
+
+
+def _check_kind(key: str, value: object, kind: Any) -> None:
+    """Raise BadValue unless a setting is of the annotated kind: a type, a Literal, or a union of these."""
+    if get_origin(kind) is Literal and value not in get_args(kind):
+        raise unknown(key, str(value), get_args(kind))
+    options = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    if not any(_is_of(value, option) for option in options):
+        raise BadValue(f"{key} must be {' or '.join(_described(option) for option in options)}, got {value!r}")
+
+
+def _is_of(value: object, kind: Any) -> bool:
+    if get_origin(kind) is Literal:
+        return value in get_args(kind)
+    return type(value) is kind or (kind is float and type(value) is int)  # true is an int to Python, not to us
+
+
+def _described(kind: Any) -> str:
+    if get_origin(kind) is Literal:
+        return " or ".join(repr(choice) for choice in get_args(kind))
+    words = {int: "a whole number", float: "a number", bool: "true or false", NoneType: "nothing (null)"}
+    return words.get(kind, str(kind))
 
 
 def as_position(position: Any) -> Position:

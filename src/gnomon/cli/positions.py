@@ -1,0 +1,87 @@
+"""`gnomon positions`: the encodings there are, as the registry has them."""
+
+from typing import Any
+
+import click
+
+from gnomon.cli.options import import_option, json_option
+from gnomon.cli.output import print_json
+
+SIZES = {"d_model": 512, "d_head": 64, "n_heads": 8, "max_positions": 2048}  # of the model whose parameters are counted
+TITLES = ("name", "acts at", "kind", "parameters", "past the training length", "paper")
+ACTS = {"nowhere": "nowhere", "input": "the input", "rotation": "queries, keys", "score": "the score"}
+
+
+@click.command("positions")
+@click.option("--markdown", is_flag=True, help="Print the table as Markdown, as it stands in the README.")
+@import_option
+@json_option
+def command(markdown: bool, as_json: bool) -> None:
+    """List the position encodings: where each acts, its parameters, what to expect past the training length.
+
+    Parameters are those of a model of width 512 with 8 heads and 2048 positions. Encodings of your own join the list
+    with --import MODULE.
+    """
+    found = listing()
+    if as_json:
+        print_json({"sizes": SIZES, "positions": found})
+        return
+    rows = [TITLES, *(_cells(row) for row in found)]
+    click.echo(_markdown(rows) if markdown else _columns(rows))
+    if not markdown:
+        sizes = ", ".join(f"{name} {n}" for name, n in SIZES.items())
+        click.echo(f"\nParameters for {sizes}. Choose one by name: position=gn.positions.get('rope', base=1e6).")
+
+
+def listing() -> list[dict[str, Any]]:
+    """One entry per known encoding, "none" first."""
+    from gnomon import positions
+
+    return [_entry(positions.encoding(name)) for name in positions.names()]
+
+
+def _entry(cls: Any) -> dict[str, Any]:
+    return {
+        "name": cls.name,
+        "paper": cls.paper,
+        "acts": cls.acts,
+        "relative": cls.relative,
+        "parameters": _parameters(cls.name),
+        "beyond": cls.beyond,
+        "class": f"{cls.__module__}.{cls.__qualname__}",
+    }
+
+
+def _parameters(name: str) -> int | None:
+    """How many there are at SIZES; None for an encoding that these sizes are not enough to build."""
+    import torch
+
+    from gnomon import positions
+    from gnomon.errors import BadValue
+
+    try:
+        with torch.device("meta"):
+            module = positions.get(name).build(causal=True, **SIZES)
+    except BadValue:
+        return None
+    return sum(p.numel() for p in module.parameters())
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    kind = "-" if row["acts"] == "nowhere" else "relative" if row["relative"] else "absolute"
+    parameters = "?" if row["parameters"] is None else f"{row['parameters']:,}"
+    return row["name"], ACTS[row["acts"]], kind, parameters, row["beyond"], row["paper"]
+
+
+def _columns(rows: list[tuple[str, ...]]) -> str:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(TITLES))]
+    return "\n".join("  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows)
+
+
+def _markdown(rows: list[tuple[str, ...]]) -> str:
+    titles, *body = rows
+    lines = [titles, ("---",) * len(titles), *((f"`{name}`", *rest) for name, *rest in body)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+__all__ = ["SIZES", "command", "listing"]

@@ -1,0 +1,92 @@
+"""Plan: what a model costs before it is built. Parameters by part, tied and untied (S14, S15), and its cache.
+
+The model is built on the meta device, which has shapes but no memory, so that what is counted is what will be built.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import torch
+
+from gnomon.attention.multihead import head_width
+from gnomon.models.config import ModelConfig
+from gnomon.models.decoder_only import DecoderOnly
+from gnomon.positions import Spec
+
+#: part -> a piece of the parameter's name that tells it; the first that fits
+PARTS: Mapping[str, tuple[str, ...]] = {
+    "tokens": ("input.tokens.",),
+    "positions": ("input.position.", "positions."),
+    "attention": (".attention.",),
+    "feed_forward": (".ffn.",),
+    "head": ("head.",),
+    "norms": ("norm",),
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The numbers of one model.
+
+    parts    parameters of each part: tokens, positions, attention, feed_forward, norms, head
+    tied     all of them when the head uses the token table; untied: when it has a table of its own
+    """
+
+    config: ModelConfig
+    parts: Mapping[str, int]
+    tied: int
+    untied: int
+
+    @property
+    def total(self) -> int:
+        """Parameters of the model as its config has it."""
+        return self.tied if self.config.tied else self.untied
+
+    @property
+    def input_layer(self) -> int:
+        """Parameters of the input layer: the token table, and positions where they come in at the input."""
+        at_input = isinstance(self.config.position, Spec) and self.config.position.acts == "input"
+        return self.parts["tokens"] + (self.parts["positions"] if at_input else 0)
+
+    @property
+    def numbers_per_token(self) -> int:
+        """What one token leaves in the cache: a key and a value of each key/value head in each layer."""
+        c = self.config
+        heads = c.n_heads if c.n_kv_heads is None else c.n_kv_heads
+        return 2 * c.n_layers * heads * head_width(c.d_model, c.n_heads, c.d_head)
+
+    def cache_bytes(self, context: int, dtype: torch.dtype = torch.float32, batch: int = 1) -> int:
+        """Bytes of keys and values after `context` tokens; a model with a window needs no more than it keeps."""
+        held = context if self.config.window is None else min(context, self.config.window)
+        return batch * held * self.numbers_per_token * dtype.itemsize
+
+    def contexts(self) -> list[int]:
+        """Context lengths worth a row: 1024, 4096, ... 131072, or as far as a learned table reaches."""
+        usual = [1024 * 4**n for n in range(4)] + [131072]
+        position, rows = self.config.position, self.config.max_positions
+        if rows is None or not (isinstance(position, Spec) and position.name == "learned"):
+            return usual
+        return [n for n in usual if n < rows] + [rows]
+
+
+def plan(config: ModelConfig) -> Plan:
+    """Count a model without allocating it."""
+    counts = {tied: _count(replace(config, tied=tied)) for tied in (True, False)}
+    parts = counts[config.tied]
+    return Plan(config, parts, *(sum(counts[tied].values()) for tied in (True, False)))
+
+
+def _count(config: ModelConfig) -> dict[str, int]:
+    with torch.device("meta"):
+        model = DecoderOnly.from_config(config)
+    counts = dict.fromkeys(PARTS, 0)
+    for name, parameter in model.named_parameters():
+        counts[_part(name)] += parameter.numel()
+    return counts
+
+
+def _part(name: str) -> str:
+    return next(part for part, pieces in PARTS.items() if any(piece in name for piece in pieces))
+
+
+__all__ = ["PARTS", "Plan", "plan"]

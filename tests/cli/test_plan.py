@@ -1,0 +1,84 @@
+"""`gnomon plan`: what a model costs, before it is built."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from gnomon.cli.main import cli
+from gnomon.cli.plan import size
+
+
+def run(*arguments):
+    result = CliRunner().invoke(cli, ["plan", *arguments])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def planned(*arguments):
+    return json.loads(run(*arguments, "--json"))
+
+
+def test_gpt2_small_tied_and_untied():
+    """S14."""
+    shown = run("gpt2-small").replace("\u202f", " ")
+    for number in ("38 597 376", "124 439 808", "163 037 184", "+31.0%", "75.5 MB"):
+        assert number in shown
+
+
+def test_mini_gpt_for_programs():
+    """S15."""
+    report = planned("mini-gpt")
+    assert report["parameters"]["input_layer"] == 73_728
+    assert (report["tied"], report["untied"], report["parameters"]["total"]) == (867_072, 932_608, 867_072)
+    assert report["cache_bytes"] == [{"context": 64, "float32": 262_144, "bfloat16": 131_072}]
+
+
+def test_settings_and_position_change_what_is_planned():
+    report = planned("mini-gpt", "--set", "d_model=256", "--set", "tied=false", "--position", "rope")
+    assert report["config"]["d_model"] == 256
+    assert report["config"]["position"] == {"name": "rope"}
+    assert report["parameters"]["positions"] == 0
+    assert report["parameters"]["head"] == 512 * 256
+    assert report["parameters"]["total"] == report["untied"]
+
+
+def test_settings_may_stand_in_a_file(tmp_path):
+    file = tmp_path / "model.toml"
+    file.write_text('n_layers = 1\n[position]\nname = "rope"\nbase = 5e5\n')
+    report = planned("mini-gpt", "--config", str(file), "--set", "n_heads=8")
+    assert (report["config"]["n_layers"], report["config"]["n_heads"]) == (1, 8)
+    assert report["config"]["position"] == {"name": "rope", "base": 5e5}
+
+
+def test_contexts_and_rows_are_those_asked_for():
+    one = planned("mini-llama", "--context", "100", "--context", "7")
+    four = planned("mini-llama", "--context", "100", "--context", "7", "--batch", "4")
+    assert [row["context"] for row in four["cache_bytes"]] == [100, 7]
+    assert four["cache_bytes"][0]["float32"] == 4 * one["cache_bytes"][0]["float32"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["mini-gtp"], "did you mean 'mini-gpt'"),
+        (["mini-gpt", "--set", "d_modle=3"], "did you mean 'd_model'"),
+        (["mini-gpt", "--set", "d_model=wide"], "d_model must be a whole number"),
+        (["mini-gpt", "--set", "d_model=130"], "does not divide into n_heads=4"),
+        (["mini-gpt", "--position", "rop"], "did you mean 'rope'"),
+        (["mini-llama", "--position", "learned"], "learned needs max_positions"),
+        (["mini-gpt", "--set", "d_model=3", "--set", "d_model.x=3"], "d_model is 3, not a group of settings"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_2(arguments, message):
+    result = CliRunner().invoke(cli, ["plan", *arguments])
+    assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1)
+    assert message in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("n_bytes", "shown"),
+    [(999, "999 bytes"), (1000, "1.0 kB"), (75_497_472, "75.5 MB"), (2_500_000_000, "2.5 GB"), (10**16, "10000.0 TB")],
+)
+def test_sizes_are_for_people(n_bytes, shown):
+    assert size(n_bytes) == shown

@@ -1,0 +1,68 @@
+"""Settings of a model: there and back as plain data, and every mistake named."""
+
+import json
+
+import pytest
+
+import gnomon as gn
+from gnomon.models.config import PRESETS, as_position, preset
+
+SIZES = {"vocab_size": 50, "d_model": 32, "n_layers": 2, "n_heads": 2}
+
+
+@pytest.mark.parametrize(
+    "position",
+    ["none", "sinusoidal", gn.positions.get("rope", base=5e5, pairing="interleaved"), ["rope", "none"]],
+)
+def test_a_config_survives_json(position):
+    config = gn.DecoderOnly(**SIZES, position=position, norm="rmsnorm", window=8).config
+    again = gn.ModelConfig.from_dict(json.loads(json.dumps(config.to_dict())))
+    assert again == config
+    assert gn.DecoderOnly.from_config(again).config == config
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_are_complete_and_take_changes(name):
+    assert preset(name, dropout=0.25).dropout == 0.25
+    assert preset(name, position="alibi").position == gn.positions.get("alibi")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({**SIZES, "n_head": 2}, "unknown key of a model config 'n_head': did you mean 'n_heads'"),
+        ({"vocab_size": 50}, "needs d_model, n_layers, n_heads"),
+        ({**SIZES, "d_model": "32"}, "d_model must be a whole number, got '32'"),
+        ({**SIZES, "n_layers": 2.5}, "n_layers must be a whole number, got 2.5"),
+        ({**SIZES, "tied": 1}, "tied must be true or false, got 1"),
+        ({**SIZES, "n_layers": True}, "n_layers must be a whole number, got True"),
+        ({**SIZES, "d_ff": "none"}, r"d_ff must be a whole number or nothing \(null\), got 'none'"),
+        ({**SIZES, "embed_scale": "sqr"}, r"embed_scale must be 'sqrt' or a number or nothing \(null\), got 'sqr'"),
+        ({**SIZES, "activation": "gleu"}, "unknown activation 'gleu': did you mean 'gelu'"),
+        ({**SIZES, "placement": "pro"}, "unknown placement 'pro': did you mean 'pre'"),
+        ({**SIZES, "position": "rop"}, "unknown position encoding 'rop': did you mean 'rope'"),
+        ({**SIZES, "position": {"name": "rope", "bass": 1e6}}, "unknown option of rope 'bass': did you mean 'base'"),
+        ({**SIZES, "position": []}, "position is a name"),
+        ({**SIZES, "position": 3}, "position is a name"),
+    ],
+)
+def test_a_mistake_in_a_config_is_named(data, message):
+    with pytest.raises(gn.BadValue, match=message):
+        gn.ModelConfig.from_dict(data)
+
+
+def test_an_unknown_preset_names_the_nearest():
+    with pytest.raises(gn.BadValue, match="unknown preset 'mini-gtp': did you mean 'mini-gpt'"):
+        preset("mini-gtp")
+
+
+def test_whole_numbers_are_taken_where_a_number_is_asked():
+    assert gn.ModelConfig.from_dict({**SIZES, "dropout": 0}).dropout == 0
+
+
+def test_a_list_of_positions_is_one_per_layer():
+    assert as_position(["rope", "none"]) == (gn.positions.get("rope"), gn.positions.get("none"))
+    with pytest.raises(gn.BadValue, match="lists 3 encodings for 2 layers"):
+        gn.DecoderOnly(**SIZES, position=["rope"] * 3)
+    with pytest.raises(gn.BadValue, match="sinusoidal acts at the input, not in a layer"):
+        gn.DecoderOnly(**SIZES, position=["rope", "sinusoidal"])
