@@ -72,6 +72,18 @@ def test_the_second_opening_encodes_nothing_and_maps_the_file(byte_level: Tokeni
     assert not second.tokens.flags.writeable
 
 
+def test_a_process_without_the_texts_finds_the_same_tokens(byte_level: Tokenizer, tmp_path: Path) -> None:
+    corpus = Corpus.from_texts(TEXTS)
+    with pytest.raises(BadInput, match="open the corpus once"):
+        TokenStore.find(corpus.sha256, len(TEXTS), byte_level, tmp_path)
+    opened = TokenStore.open(corpus, byte_level, tmp_path)
+    found = TokenStore.find(corpus.sha256, len(TEXTS), byte_level, tmp_path)
+    assert np.array_equal(found.tokens, opened.tokens)
+    assert np.array_equal(found.ends, opened.ends)
+    with pytest.raises(BadInput, match="open the corpus once"):
+        TokenStore.find(corpus.sha256, len(TEXTS) - 1, byte_level, tmp_path)
+
+
 def test_another_corpus_or_tokenizer_is_another_file(families: dict[str, Tokenizer], tmp_path: Path) -> None:
     for tokenizer, texts in itertools.product(families.values(), [TEXTS, TEXTS[:2], TEXTS[::-1]]):
         built = TokenStore.open(Corpus.from_texts(texts), tokenizer, tmp_path)

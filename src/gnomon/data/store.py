@@ -54,15 +54,27 @@ class TokenStore:
         ``cache`` is by default the folder ``tokens`` in Gnomon's cache. ``progress`` is called while encoding, with the
         bytes done and the bytes in all. BadInput where the file cannot be written, for example on a full disk.
         """
-        folder = cache_folder() / "tokens" if cache is None else Path(cache)
-        path = folder / f"{corpus.sha256[:20]}-{tokenizer.sha256[:20]}.tokens"
-        header = _header(corpus, tokenizer)
+        path, header = _expected(corpus.sha256, len(corpus.documents), tokenizer, cache)
         parts = _map(path, header)
         if parts is None:
             _write(path, header, corpus.documents, tokenizer, progress)
             parts = _map(path, header)
         if parts is None:
             raise BadInput(f"{path} was written but cannot be read back: set GNOMON_CACHE to a folder on another disk")
+        return cls(*parts, byte_lengths=tokenizer.byte_lengths(), eos_id=tokenizer.eos_id)
+
+    @classmethod
+    def find(
+        cls, sha256: str, n_documents: int, tokenizer: Tokenizer, cache: str | Path | None = None
+    ) -> "TokenStore":
+        """Map the tokens that ``open`` wrote for the corpus with this fingerprint and number of documents.
+
+        For processes that share the file but do not have the texts. BadInput where there is no such file.
+        """
+        path, header = _expected(sha256, n_documents, tokenizer, cache)
+        parts = _map(path, header)
+        if parts is None:
+            raise BadInput(f"there is no tokenised text {path}: open the corpus once before its tokens are shared")
         return cls(*parts, byte_lengths=tokenizer.byte_lengths(), eos_id=tokenizer.eos_id)
 
     @property
@@ -82,15 +94,19 @@ class TokenStore:
         return self.tokens[self.starts[index] : self.ends[index]]
 
 
-def _header(corpus: Corpus, tokenizer: Tokenizer) -> dict[str, Any]:
-    """What is known before encoding and must agree when the file is read; the tokens are counted later."""
-    return {
+def _expected(
+    sha256: str, n_documents: int, tokenizer: Tokenizer, cache: str | Path | None
+) -> tuple[Path, dict[str, Any]]:
+    """Where the tokens of a corpus are kept, and what must agree when they are read; they are counted later."""
+    folder = cache_folder() / "tokens" if cache is None else Path(cache)
+    header = {
         "format": FORMAT,
-        "corpus": corpus.sha256,
+        "corpus": sha256,
         "tokenizer": tokenizer.sha256,
-        "documents": len(corpus.documents),
+        "documents": n_documents,
         "dtype": "uint16" if tokenizer.vocab_size <= 1 << 16 else "uint32",
     }
+    return folder / f"{sha256[:20]}-{tokenizer.sha256[:20]}.tokens", header
 
 
 def _map(path: Path, header: dict[str, Any]) -> tuple[Ints, Ints, Ints] | None:
