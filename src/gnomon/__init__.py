@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from gnomon.errors import BadInput as BadInput
     from gnomon.errors import BadValue as BadValue
     from gnomon.errors import GnomonError as GnomonError
+    from gnomon.generate import Greedy as Greedy
+    from gnomon.generate import Sample as Sample
     from gnomon.layout import Layout as Layout
     from gnomon.layout import visible as visible
     from gnomon.models import DecoderOnly as DecoderOnly
@@ -44,6 +46,7 @@ _HOMES = {
     "Corpus": "data", "Tokenizer": "data",
     "InputLayer": "embed", "Tied": "embed", "TokenEmbedding": "embed", "Untied": "embed",
     "MultiHeadAttention": "attention", "attend": "attention",
+    "Greedy": "generate", "Sample": "generate",
     "DecoderOnly": "models", "ModelConfig": "models",
     "load": "checkpoints", "save_model": "checkpoints", "train": "",
 }  # fmt: skip

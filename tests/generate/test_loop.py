@@ -368,6 +368,17 @@ def test_a_held_cache_that_reaches_the_end_of_the_table_says_so(tiny):
     assert len(cache) == 8
 
 
+def test_a_held_cache_without_room_is_refused_before_anything_is_lost(tiny):
+    model = tiny()
+    cache = model.cache("preallocated", capacity=12)
+    with pytest.raises(BadValue, match="room for 12 more tokens, but the longest prompt and max_new_tokens need 13"):
+        generate(model, [[1, 2, 3], [1]], cache=cache, max_new_tokens=11)
+    generate(model, [[1, 2, 3], [1]], cache=cache, max_new_tokens=5)
+    with pytest.raises(BadValue, match="room for 5 more tokens"):
+        generate(model, [[1], [1]], cache=cache, max_new_tokens=6)
+    assert len(generate(model, [[1], [1]], cache=cache, max_new_tokens=5)[0].ids) == 5
+
+
 def test_a_cache_of_other_rows_is_refused(tiny):
     model, cache = tiny(), GrowingCache()
     generate(model, [[1], [2]], cache=cache, max_new_tokens=2)

@@ -1,5 +1,6 @@
 """Feed: a batch of rows that a model reads together, one forward a step, whatever their lengths."""
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -7,7 +8,7 @@ from typing import Literal
 
 import torch
 
-from gnomon.attention import Cache
+from gnomon.attention import Cache, PreallocatedCache
 from gnomon.errors import BadValue
 from gnomon.generate.model import LanguageModel
 from gnomon.layout import Layout
@@ -32,8 +33,15 @@ class Feed:
         self.B, self.going = B, list(range(B))  # rows of the cache; those of them that are still written
         self.device = next((weight.device for weight in model.parameters()), torch.device("cpu"))
 
-    def check(self, rows: Sequence[Sequence[int]]) -> None:
-        """Raise BadValue, naming the row and its length, if the model has no positions for these tokens."""
+    def check(self, rows: Sequence[Sequence[int]], more: int) -> None:
+        """Raise BadValue if the model has no positions for these tokens, naming the row and its length, or if the
+        cache has no room for them and `more` tokens after them."""
+        room, need = self._room(), max(map(len, rows)) + more - 1  # the last token is written and not read
+        if need > room:
+            raise BadValue(
+                f"the cache has room for {room} more tokens, but the longest prompt and max_new_tokens need {need}: "
+                f"lower max_new_tokens by {need - room}, or build the cache with more capacity"
+            )
         at = self._place(self._padded(rows)[1])
         for n, row in enumerate(rows):
             try:
@@ -89,6 +97,10 @@ class Feed:
         return replace(
             at, pos=(at.pos - late).clamp(min=0), step=at.step - late, doc=doc, length=at.length - late, kind="padded"
         )
+
+    def _room(self) -> float:
+        """How many more tokens a row may read."""
+        return self.cache.capacity - len(self.cache) if isinstance(self.cache, PreallocatedCache) else math.inf
 
     def _fits(self, at: Layout) -> bool:
         try:

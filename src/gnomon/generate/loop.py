@@ -88,9 +88,9 @@ def begin(
     store = cache if isinstance(cache, Cache) else None
     ids = rows_of(prompts, model.tokenizer, model.config.vocab_size, empty=store is None or store.at is None)
     if not isinstance(cache, Cache):
-        cache = model.cache(cache, capacity=max(map(len, ids)) + ends.max_new_tokens)
+        cache = model.cache(cache, capacity=max(map(len, ids)) + ends.max_new_tokens - 1)
     feed = Feed(model, len(ids), cache, held)
-    feed.check(ids)
+    feed.check(ids, ends.max_new_tokens)
     rows = [
         Row(n, row, seed, ends, model.tokenizer)
         for n, (row, seed) in enumerate(zip(ids, seeds_for(seeds, len(ids)), strict=True))
