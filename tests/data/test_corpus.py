@@ -119,13 +119,20 @@ def test_the_parts_depend_on_texts_and_seed_alone() -> None:
     assert parts[0] != parts[1] != parts[2]
 
 
-@pytest.mark.parametrize("text", ["line\n" * 100, "a" * 500, "ab", "first\n" + "b" * 500])
-def test_the_end_of_a_single_document_is_held_out(text: str) -> None:
-    train, valid = Corpus.from_texts([text]).split(0.1)
+@given(
+    text=st.text("abñ\n", min_size=2).map(lambda text: f"a{text}a"),
+    held_out=st.sampled_from([1e-20, 0.1, 0.5, 0.99]) | st.floats(0, 1, exclude_min=True, exclude_max=True),
+)
+def test_a_single_document_is_cut_into_a_start_and_an_end(text: str, held_out: float) -> None:
+    train, valid = Corpus.from_texts([text]).split(held_out)
     assert train.texts[0] + valid.texts[0] == text
-    if text.startswith("line"):
-        assert valid.texts[0] == "line\n" * len(valid.texts[0].splitlines())
-        assert valid.n_bytes == pytest.approx(0.1 * len(text), abs=6)
+    assert train.n_bytes > 0 < valid.n_bytes
+    assert len(valid.texts[0]) <= max(1, 2 * held_out * len(text))
+
+
+def test_the_end_of_a_single_document_starts_with_a_line() -> None:
+    _, valid = Corpus.from_texts(["a line\n" * 100]).split(0.123)
+    assert valid.texts == ["a line\n" * 13]
 
 
 def test_a_document_that_cannot_be_divided_says_so() -> None:

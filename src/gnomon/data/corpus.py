@@ -113,7 +113,7 @@ class Corpus:
 
         Which documents are drawn depends on their texts and ``seed`` alone, not on names or order. Documents are
         drawn whole; where even the smallest is more than the share asked for, that one is held out. A corpus of a
-        single document is cut instead: its end, from the start of a line, is held out.
+        single document is cut instead: its end is held out, from the start of a line where one is near.
         """
         if not 0 < held_out < 1:
             raise BadValue(f"held_out is {held_out}, but it is a share of the corpus: choose between 0 and 1")
@@ -137,8 +137,9 @@ class Corpus:
         text = document.text
         if len(text) < 2:
             raise BadInput(f"{self.name} is one character, which cannot be divided: give more text")
-        end = min(len(text) - 1, int(len(text) * (1 - held_out)))
-        end = text.rfind("\n", 0, end) + 1 or end
+        share = min(max(1, int(len(text) * held_out)), len(text) - 1)
+        end = len(text) - share
+        end = text.rfind("\n", max(0, end - share), end) + 1 or end  # at most twice the share, for a line's sake
         return (
             Corpus.from_documents([Document(f"{document.name} (start)", text[:end])], f"{self.name} (training)"),
             Corpus.from_documents([Document(f"{document.name} (end)", text[end:])], f"{self.name} (held out)"),

@@ -64,9 +64,7 @@ class TokenStore:
         return cls(*parts, byte_lengths=tokenizer.byte_lengths(), eos_id=tokenizer.eos_id)
 
     @classmethod
-    def find(
-        cls, sha256: str, n_documents: int, tokenizer: Tokenizer, cache: str | Path | None = None
-    ) -> "TokenStore":
+    def find(cls, sha256: str, n_documents: int, tokenizer: Tokenizer, cache: str | Path | None = None) -> "TokenStore":
         """Map the tokens that ``open`` wrote for the corpus with this fingerprint and number of documents.
 
         For processes that share the file but do not have the texts. BadInput where there is no such file.
