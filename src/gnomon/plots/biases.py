@@ -16,15 +16,15 @@ from gnomon.positions.t5 import log_edges
 
 
 def bias(
-    position: Position = "alibi", furthest: int = 128, n_heads: int = 8, causal: bool = True, lang: str = "en"
+    position: Position = "alibi", length: int = 128, n_heads: int = 8, causal: bool = True, lang: str = "en"
 ) -> Picture:
     """What each head adds to a score by distance, and the factor e^bias that this puts on its weight.
 
-    A causal encoding is drawn against tokens back, a bidirectional one against both sides.
+    length   the furthest distance; causal: drawn against tokens back, otherwise against both sides
     """
     w = words("plots", lang)
     encoding = built(position, "score", n_heads=n_heads, causal=causal)
-    gap = np.arange(0 if causal else -furthest, furthest + 1)
+    gap = np.arange(0 if causal else -length, length + 1)
     lines = bias_by_distance(encoding, gap if causal else -gap)
     title, note = w("bias_title", name=encoding.name), w("bias_note")
     if any(True for _ in encoding.parameters()) and not is_trained(position):

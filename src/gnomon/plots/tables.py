@@ -10,31 +10,38 @@ from gnomon.layout import Layout
 from gnomon.plots.chosen import Position, built, is_trained
 from gnomon.plots.picture import Picture
 from gnomon.plots.style import BLUE, colour_bar, drawing, heat, panels
-from gnomon.positions import PositionEncoding
+from gnomon.positions import Learned, PositionEncoding
 
 
-def heat_map(position: Position = "sinusoidal", length: int = 100, d_model: int = 128, lang: str = "en") -> Picture:
-    """The table of an encoding that acts at the input: positions 0..length-1 on x, dimensions on y, red to blue.
+def heat_map(
+    position: Position = "sinusoidal", length: int | None = None, d_model: int = 128, lang: str = "en"
+) -> Picture:
+    """The table of an encoding that acts at the input: positions on x, dimensions on y, red to blue (S5).
 
     position  a name, gn.positions.get(...), or a module of a trained model (its own width then)
+    length    positions shown; default: all rows of a learned table of a trained model, otherwise 100
     """
     w = words("plots", lang)
-    encoding = built(position, "input", d_model=d_model, max_positions=length)
-    vectors = vectors_of(encoding, length)
+    vectors, encoding = _table(position, length or _rows(position, 100), d_model)
     title, note = _title(encoding, w), _note(encoding, position, w)
     with drawing():
         figure, [[axes]] = panels(title, note, (7.2, 4.6))
         image = heat(axes, vectors.T, upright=True)
         axes.set(xlabel=w("position"), ylabel=w("dimension"))
         colour_bar(figure, image, axes, w("value"))
-    return Picture(figure, f"{title}. {note}", {"length": length, "d_model": vectors.shape[1]})
+    return Picture(figure, f"{title}. {note}", {"length": vectors.shape[0], "d_model": vectors.shape[1]})
 
 
-def similarity(position: Position = "sinusoidal", length: int = 128, d_model: int = 128, lang: str = "en") -> Picture:
-    """Cosine between the vectors of every two positions, and the curve from the middle position to all others."""
+def similarity(
+    position: Position = "sinusoidal", length: int | None = None, d_model: int = 128, lang: str = "en"
+) -> Picture:
+    """Cosine between the vectors of every two positions, and the curve from the middle position to all others.
+
+    The arguments are those of `heat_map`; `length` is 128 where nothing else is said.
+    """
     w = words("plots", lang)
-    encoding = built(position, "input", d_model=d_model, max_positions=length)
-    vectors = vectors_of(encoding, length)
+    vectors, encoding = _table(position, length or _rows(position, 128), d_model)
+    length = len(vectors)
     unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     cosine, middle = unit @ unit.T, length // 2
     title = w("similarity_title", name=encoding.name)
@@ -50,6 +57,16 @@ def similarity(position: Position = "sinusoidal", length: int = 128, d_model: in
         right.set(xlabel=w("offset", middle=middle), ylabel=w("cosine"), ylim=(-1.05, 1.05))
     neighbours = float(np.diagonal(cosine, 1).mean()) if length > 1 else 1.0
     return Picture(figure, f"{title}. {note}", {"length": length, "cosine_of_neighbours": neighbours})
+
+
+def _table(position: Position, length: int, d_model: int) -> tuple[npt.NDArray[np.float64], PositionEncoding]:
+    encoding = built(position, "input", d_model=d_model, max_positions=length)
+    return vectors_of(encoding, length), encoding
+
+
+def _rows(position: Position, default: int) -> int:
+    """How many positions to show where nobody says it."""
+    return position.max_positions if isinstance(position, Learned) else default
 
 
 def vectors_of(encoding: PositionEncoding, length: int) -> npt.NDArray[np.float64]:

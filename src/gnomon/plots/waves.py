@@ -54,7 +54,7 @@ def wavelengths(
 
 def scores(
     position: Position = "rope",
-    furthest: int = 4096,
+    length: int = 4096,
     d_head: int = 64,
     trained: int | None = None,
     draws: int = 256,
@@ -62,13 +62,16 @@ def scores(
     lang: str = "en",
 ) -> Picture:
     """The score of a rotary encoding against distance, divided by the norms: for keys equal to their query, and for
-    random ones. Normal queries and keys; mean and one standard deviation over `draws`. `trained` marks a length."""
+    random ones. Normal queries and keys; mean and one standard deviation over `draws`.
+
+    length   the furthest distance; trained: a training length to mark
+    """
     w = words("plots", lang)
     encoding = built(position, "rotation", d_head=d_head)
     width = encoding.d_head if isinstance(encoding, RoPE) else d_head
     rng = torch.Generator().manual_seed(seed)
     q, k = torch.randn(2, draws, width, generator=rng, dtype=torch.float64)
-    distance = distances(furthest)
+    distance = distances(length)
     curves = {
         "aligned": against_distance(encoding, q, q, distance),
         "random": against_distance(encoding, q, k, distance),
@@ -77,7 +80,7 @@ def scores(
     with drawing():
         figure, [[axes]] = panels(title, note, (7.2, 4.4))
         axes.set_xscale("symlog", linthresh=1, linscale=0.4)
-        axes.set(xlabel=w("distance_tokens"), ylabel=w("score_over_norms"), xlim=(0, furthest))
+        axes.set(xlabel=w("distance_tokens"), ylabel=w("score_over_norms"), xlim=(0, length))
         plain_numbers(axes.xaxis)
         axes.axhline(0, color=FAINT, linewidth=1)
         for name, colour, above in (("aligned", BLUE, 0.22), ("random", ORANGE, -0.24)):

@@ -1,0 +1,157 @@
+"""`gnomon plot WHAT`: draw an encoding, or why scores are scaled, into a PNG or SVG file."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gnomon.cli.config import plain_settings
+from gnomon.cli.options import import_option, json_option, lang_option, seed_option, typed_flags
+from gnomon.cli.output import print_json
+from gnomon.errors import BadValue, unknown
+
+if TYPE_CHECKING:
+    from gnomon.plots import Picture
+    from gnomon.positions import PositionEncoding, Spec
+
+#: view -> the options of this command that its drawing function takes
+VIEWS = {
+    "table": ("length", "d_model"),
+    "similarity": ("length", "d_model"),
+    "wavelengths": ("trained", "d_head", "d_model"),
+    "scores": ("length", "trained", "d_head", "seed"),
+    "bias": ("length", "n_heads", "causal"),
+    "buckets": ("length", "n_heads", "causal"),
+    "scaling": ("d_k", "keys", "seed"),
+}
+SIZES = ("length", "trained", "d_model", "d_head", "n_heads", "causal", "d_k", "keys", "seed")
+AT_LEAST_ONE = click.IntRange(min=1)
+
+
+@click.command("plot")
+@click.argument("what")
+@click.option("--view", type=click.Choice(list(VIEWS)), help="What to draw of it.  [default: the first it has]")
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path),
+    help="A .png or .svg file.  [default: in this folder, named for what it shows]",
+)
+@click.option("--run", type=click.Path(path_type=Path), help="Take the encoding out of this trained model.")
+@click.option("--length", type=AT_LEAST_ONE, help="Positions shown, or the furthest distance.")
+@click.option("--trained", type=AT_LEAST_ONE, help="The training length to mark (wavelengths, scores).")
+@click.option("--d-model", type=AT_LEAST_ONE, help="Width of the model.")
+@click.option("--d-head", type=AT_LEAST_ONE, help="Width of a head.")
+@click.option("--n-heads", type=AT_LEAST_ONE, help="Heads (bias, buckets).")
+@click.option("--causal/--bidirectional", default=True, help="Looking back only, or to both sides (bias, buckets).")
+@click.option("--d-k", type=AT_LEAST_ONE, help="Head width of the scores drawn (scaling).")
+@click.option("--keys", type=AT_LEAST_ONE, help="Keys under the softmax (scaling).")
+@click.option(
+    "--set", "settings", metavar="KEY=VALUE", multiple=True, help="An option of the encoding: --set base=1e6."
+)
+@seed_option
+@lang_option
+@import_option
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    what: str,
+    view: str | None,
+    output: Path | None,
+    run: Path | None,
+    settings: tuple[str, ...],
+    lang: str,
+    as_json: bool,
+    **_: object,
+) -> None:
+    """Draw WHAT: the name of an encoding, or "scaling".
+
+    \b
+    sinusoidal  table, similarity, wavelengths
+    learned     table, similarity
+    rope        wavelengths, scores
+    alibi       bias
+    t5          buckets, bias
+    scaling     why scores are divided by the root of the head width
+    """
+    from gnomon.plots.picture import picture_format
+
+    views = _views(what)
+    view = view or views[0]
+    if view not in views:
+        raise BadValue(f"{what} has no view {view!r}; it has {', '.join(views)}")
+    output = output or Path("scaling.png" if what == view else f"{what}-{view}.png")
+    picture_format(output)  # before anything is drawn
+    typed = typed_flags(ctx, {name: name for name in SIZES})
+    for name in typed:
+        if name not in VIEWS[view]:
+            raise BadValue(f"--{name.replace('_', '-')} means nothing to the view {view!r} of {what}")
+    picture = _draw(view, _encoding(what, settings, run, typed), typed | {"lang": lang})
+    picture.save(output)
+    if as_json:
+        print_json({"what": what, "view": view, "lang": lang, "file": output, "alt": picture.alt, **picture.facts})
+    else:
+        click.echo(f"{output}: {picture.alt}")
+
+
+def _views(what: str) -> list[str]:
+    """What can be drawn of it, the default first. BadValue for an unknown name."""
+    from gnomon.positions import T5, RoPE, Sinusoidal, encoding, names
+
+    if what == "scaling":
+        return ["scaling"]
+    if what not in names():
+        raise unknown("thing to plot", what, [*names(), "scaling"])
+    cls = encoding(what)
+    of_place: dict[str, list[str]] = {
+        "nowhere": [], "input": ["table", "similarity"], "rotation": ["scores"], "score": ["bias"],
+    }  # fmt: skip
+    views = of_place[cls.acts]
+    if not views:
+        raise BadValue(f"{what} adds, turns and subtracts nothing: there is nothing to draw")
+    if cls is Sinusoidal:
+        return [*views, "wavelengths"]
+    if cls is RoPE:
+        return ["wavelengths", *views]
+    return ["buckets", *views] if cls is T5 else views
+
+
+def _encoding(
+    what: str, settings: tuple[str, ...], run: Path | None, typed: dict[str, object]
+) -> "Spec | PositionEncoding | None":
+    """What to draw: the choice by name, or the module of a trained model, whose causality then counts."""
+    from gnomon.checkpoints import load
+    from gnomon.positions import get
+
+    if what == "scaling":
+        if settings or run is not None:
+            raise BadValue("scaling draws no encoding: --set and --run mean nothing to it")
+        return None
+    if run is None:
+        return get(what, **plain_settings(sets=settings))
+    if settings:
+        raise BadValue("a trained model's encoding is built already: give --run or --set, not both")
+    model = load(run)
+    there = [model.input.position, *(model.position_of(layer) for layer in range(model.config.n_layers))]
+    for position in there:
+        if position is not None and position.name == what:
+            if position.acts == "score":
+                typed["causal"] = model.config.causal
+            return position
+    found = sorted({position.name for position in there if position is not None})
+    raise BadValue(f"the model in {run} has no {what}: its position encoding is {' and '.join(found)}")
+
+
+def _draw(view: str, position: Any, given: dict[str, Any]) -> "Picture":
+    from gnomon import plots
+
+    functions: dict[str, Any] = {
+        "table": plots.heat_map, "similarity": plots.similarity, "wavelengths": plots.wavelengths,
+        "scores": plots.scores, "bias": plots.bias, "buckets": plots.buckets,
+    }  # fmt: skip
+    return plots.scaling(**given) if view == "scaling" else functions[view](position, **given)
+
+
+__all__ = ["VIEWS", "command"]
