@@ -1,5 +1,7 @@
 """What a release hands out: the sdist, the wheel built from it, and the wheel at work in an environment of its own."""
 
+import argparse
+import json
 import os
 import re
 import subprocess
@@ -87,3 +89,18 @@ model = gn.DecoderOnly(vocab_size=16, d_model=16, n_layers=1, n_heads=2, positio
 print(*model(torch.zeros(2, 5, dtype=torch.long)).shape)
 """
     assert run(clean / "bin" / "python", "-c", code, cwd=clean).split() == ["2", "5", "16"]
+
+
+def test_it_lists_its_encodings_there(clean):
+    listed = json.loads(run(clean / "bin" / "gnomon", "positions", "--json", cwd=clean))["positions"]
+    assert {"none", "sinusoidal", "learned", "rope", "alibi", "t5"} <= {encoding["name"] for encoding in listed}
+
+
+def test_it_trains_on_a_text_and_writes_there(clean, tmp_path):
+    (tmp_path / "text.txt").write_text(Path(argparse.__file__).read_text(encoding="utf-8"), encoding="utf-8")
+    gnomon = clean / "bin" / "gnomon"
+    sizes = ["--tokenizer", "bytes", "--steps", 2, "--batch-size", 2, "--length", 16]
+    run(gnomon, "train", "text.txt", *sizes, "--output", "made", "--quiet", cwd=tmp_path)
+    written = run(gnomon, "generate", "made", "--prompt", "import ", "--max-new-tokens", 4, cwd=tmp_path)
+    assert written.startswith("import ")
+    assert len(written) > len("import ")
