@@ -61,8 +61,8 @@ class Law:
                 evidence = self.check(subject)
         except NotApplicable as why:
             return Outcome(self.name, "not applicable", note=str(why))
-        except Exception as error:  # whatever a model raises where it should answer
-            return Outcome(self.name, "fail", inf, note=f"raised {type(error).__name__}: {error}")
+        except Exception as raised:  # whatever a model raises where it should answer
+            return Outcome(self.name, "fail", inf, note=f"raised {type(raised).__name__}: {raised}")
         tolerance = evidence.slack * max(1.0, largest(evidence.want))
         error = difference(evidence.got, evidence.want)
         if not error <= tolerance:
