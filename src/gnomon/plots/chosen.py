@@ -9,15 +9,12 @@ Position = str | Spec | PositionEncoding
 
 def built(position: Position, *acts: Acts, **sizes: object) -> PositionEncoding:
     """The module, built with `sizes` where only its name or Spec is given. BadValue unless it acts in one of `acts`."""
-    if isinstance(position, str):
-        position = get(position)
-    if isinstance(position, Spec):
-        position = position.build(**sizes)
-    if position.acts not in acts:
+    chosen = get(position) if isinstance(position, str) else position
+    if chosen.acts not in acts:
         raise BadValue(
-            f"this picture shows encodings that act at {' or '.join(acts)}; {position.name} acts at {position.acts}"
+            f"this picture shows encodings that act at {' or '.join(acts)}; {chosen.name} acts at {chosen.acts}"
         )
-    return position
+    return chosen.build(**sizes) if isinstance(chosen, Spec) else chosen
 
 
 def is_trained(position: Position) -> bool:

@@ -76,7 +76,8 @@ class Inspection:
             "tokens": self.tokens,
             "position_encoding": [encoding.name for encoding in self.encodings],
             "shapes": {
-                "ids": [1, T], "vectors": [1, T, D], "position": None if self.position is None else [1, T, D],
+                "ids": [1, T], "vectors": [1, T, D],
+                "position": None if self.position is None else [1, *self.position.shape],
                 "attention": [[1, *a.shape] for a in self.attention], "output": [1, T, D],
                 "logits": [1, T, len(self.logits)],
             },

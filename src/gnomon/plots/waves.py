@@ -83,7 +83,7 @@ def scores(
         axes.set(xlabel=w("distance_tokens"), ylabel=w("score_over_norms"), xlim=(0, length))
         plain_numbers(axes.xaxis)
         axes.axhline(0, color=FAINT, linewidth=1)
-        for name, colour, above in (("aligned", BLUE, 0.22), ("random", ORANGE, -0.24)):
+        for name, colour, above in (("aligned", BLUE, 0.16), ("random", ORANGE, -0.24)):
             mean, spread = curves[name].mean(0).numpy(), curves[name].std(0).numpy()
             axes.fill_between(distance, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
             axes.plot(distance, mean, color=colour, linewidth=1.4)

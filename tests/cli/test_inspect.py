@@ -1,0 +1,103 @@
+"""`gnomon inspect`: a text on its way through a model, by the model's own numbers."""
+
+import json
+
+import pytest
+import torch
+from click.testing import CliRunner
+
+import gnomon as gn
+from gnomon import plots
+from gnomon.checkpoints import save_model
+from gnomon.cli.main import cli
+from gnomon.data import Tokenizer
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run folder as training leaves it, with its model."""
+    torch.manual_seed(1)
+    model = gn.DecoderOnly.from_preset("mini-gpt", n_layers=2, vocab_size=257).eval()
+    model.tokenizer = Tokenizer.bytes()
+    folder = tmp_path_factory.mktemp("inspect") / "run"
+    save_model(folder, model, model.tokenizer)
+    return folder, model
+
+
+def inspect(*arguments):
+    result = CliRunner().invoke(cli, ["inspect", *map(str, arguments)])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_a_trained_models_numbers_are_shown(run):
+    """S11."""
+    folder, model = run
+    report = json.loads(inspect(folder, "--text", "el perro", "--json"))
+    seen = plots.inspect(model, "el perro")
+    assert report["tokens"] == seen.tokens
+    torch.testing.assert_close(torch.tensor(report["attention"]), torch.stack(seen.attention))
+    assert [guess["id"] for guess in report["next"]] == [guess.id for guess in seen.guesses]
+
+
+def test_ids_go_through_table_position_attention_and_output():
+    """S11: [101, 7592, 2088, 102]; random weights, and it says so."""
+    shown = inspect("--preset", "mini-gpt", "--set", "vocab_size=30522", "--ids", "101,7592,2088,102")
+    assert "mini-gpt with random weights (seed 0)" in shown
+    for step in ("(1, 4)", "(1, 4, 128)", "4 x (1, 4, 4, 4)", "(1, 4, 30522)", "rows of a (30522, 128) table"):
+        assert step in shown
+    for word in ("ids", "token vectors", "position", "input", "attention", "output", "logits"):
+        assert any(line.startswith(word) for line in shown.splitlines())
+    assert "learned, added to the vectors" in shown
+
+
+@pytest.mark.parametrize(
+    ("position", "says"),
+    [("rope", "rope, turns q and k"), ("alibi", "alibi, added to the scores"), ("none", "none, acts nowhere")],
+)
+def test_where_position_comes_in_is_said(position, says):
+    assert says in inspect("--preset", "mini-llama", "--set", "n_layers=1", "--position", position, "--text", "ab")
+
+
+def test_it_is_drawn_on_one_page(run, tmp_path):
+    inspect(run[0], "--text", "hola", "--lang", "es", "-o", tmp_path / "todo.svg")
+    svg = (tmp_path / "todo.svg").read_text(encoding="utf-8")
+    assert ">De 4 ids al siguiente token</text>" in svg
+    assert ">+ posición: learned</text>" in svg
+
+
+def test_reading_at_once_and_one_by_one_are_timed_in_one_line(run):
+    """S28."""
+    (line,) = (line for line in inspect(run[0], "--ids", "1,2", "--timing").splitlines() if line.startswith("timing"))
+    assert "64 tokens at once" in line  # as many as this learned table has
+    assert "one after another" in line
+    assert "times as long" in line
+
+
+def test_the_same_seed_gives_the_same_random_model():
+    arguments = ["--preset", "mini-llama", "--set", "n_layers=1", "--ids", "1,2", "--json"]
+    first, again, other = (inspect(*arguments, "--seed", seed) for seed in (0, 0, 1))
+    assert first == again
+    assert json.loads(first)["next"] != json.loads(other)["next"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "code"),
+    [
+        (["--text", "a"], "give the folder of a trained model, or --preset", 2),
+        (["RUN", "--preset", "mini-gpt", "--text", "a"], "one of the two", 2),
+        (["RUN"], "give --text", 2),
+        (["RUN", "--text", "a", "--ids", "1"], "one of the two", 2),
+        (["RUN", "--ids", "1,x"], "--ids are whole numbers", 2),
+        (["RUN", "--ids", "1,999"], "token id 999 (row 0, place 1) is outside the vocabulary of 257", 2),
+        (["RUN", "--text", "a" * 65], "hold 64 rows", 2),
+        (["RUN", "--text", ""], "nothing to inspect", 2),
+        (["RUN", "--text", "a", "--position", "rope"], "go with --preset", 2),
+        (["RUN", "--text", "a", "-o", "a.gif"], ".png or .svg", 2),
+        (["NOWHERE", "--text", "a"], "NOWHERE", 3),
+    ],
+)
+def test_a_mistake_is_one_line(run, arguments, message, code):
+    result = CliRunner().invoke(cli, ["inspect", *(str(run[0]) if a == "RUN" else a for a in arguments)])
+    assert (result.exit_code, len(result.stderr.splitlines())) == (code, 1)
+    assert message in result.stderr

@@ -1,0 +1,59 @@
+"""`gnomon order`: who bit whom, told in three languages (S1)."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from gnomon.cli.main import cli
+
+
+def order(*arguments):
+    result = CliRunner().invoke(cli, ["order", *map(str, arguments)])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.mark.parametrize(
+    ("lang", "said"),
+    [
+        ("en", ["the dog bit the man", "the man bit the dog", "equivariance", "layers: 2"]),
+        ("es", ["el perro mordió al hombre", "el hombre mordió al perro", "equivarianza", "capas: 2"]),
+        ("pt", ["o cachorro mordeu o homem", "o homem mordeu o cachorro", "equivariância", "camadas: 2"]),
+    ],
+)
+def test_it_is_told_in_the_language_asked_for(lang, said):
+    shown = order("--lang", lang, "--position", "rope")
+    for words in said:
+        assert words in shown
+
+
+def test_the_numbers_are_printed_for_programs():
+    report = json.loads(order("--json", "--seed", "5"))
+    rows = {row["position"]: row for row in report["bidirectional"]}
+    assert list(rows) == ["none", "sinusoidal", "learned", "rope", "alibi", "t5"]
+    assert max(rows["none"][key] for key in ("scores", "outputs", "pooled")) < 1e-12
+    assert min(row["outputs"] for name, row in rows.items() if name != "none") > 1e-3
+    assert report["seed"] == 5
+    assert [row["last_output"] > 1e-2 for row in report["causal_without_position"]] == [False, True, True]
+
+
+def test_it_is_drawn(tmp_path):
+    order("--lang", "pt", "--position", "alibi", "-o", tmp_path / "ordem.svg")
+    svg = (tmp_path / "ordem.svg").read_text(encoding="utf-8")
+    assert ">Quem mordeu quem?</text>" in svg
+    assert ">com alibi</text>" in svg
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--position", "rop"], "did you mean 'rope'"),
+        (["-o", "x.pdf"], ".png or .svg"),
+        (["--layers", "0"], "0 is not in the range x>=1"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_2(arguments, message):
+    result = CliRunner().invoke(cli, ["order", *arguments])
+    assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1)
+    assert message in result.stderr

@@ -1,0 +1,159 @@
+"""What holds for every picture: it saves itself whole, reads well in three languages, and leaves nothing behind."""
+
+import itertools
+import subprocess
+import sys
+from functools import cache
+
+import pytest
+import torch
+
+import gnomon as gn
+from gnomon import plots
+from gnomon.data import Tokenizer
+from gnomon.errors import BadInput, BadValue
+from gnomon.glossary import LANGUAGES
+from gnomon.plots.style import drawable, drawing
+
+
+def _model(**changes):
+    torch.manual_seed(0)
+    model = gn.DecoderOnly.from_preset("mini-llama", n_layers=2, **changes)
+    model.tokenizer = Tokenizer.bytes()
+    return model
+
+
+PICTURES = {
+    "sinusoidal": lambda lang: plots.heat_map(lang=lang),
+    "learned": lambda lang: plots.heat_map("learned", 64, lang=lang),
+    "similarity": lambda lang: plots.similarity(lang=lang),
+    "wavelengths": lambda lang: plots.wavelengths(lang=lang),
+    "scores": lambda lang: plots.scores(trained=512, draws=16, lang=lang),
+    "alibi": lambda lang: plots.bias(lang=lang),
+    "alibi, both sides, 12 heads": lambda lang: plots.bias(n_heads=12, causal=False, lang=lang),
+    "t5": lambda lang: plots.bias("t5", lang=lang),
+    "buckets": lambda lang: plots.buckets(lang=lang),
+    "buckets, both sides": lambda lang: plots.buckets(causal=False, lang=lang),
+    "scaling": lambda lang: plots.scaling(draws=500, lang=lang),
+    "inspect rope": lambda lang: plots.inspect(_model(), "dog").picture(lang),
+    "inspect sinusoidal": lambda lang: plots.inspect(_model(position="sinusoidal"), "mordió $5").picture(lang),
+    "inspect none": lambda lang: plots.inspect(_model(position="none"), "dog" * 20).picture(lang),
+    "order": lambda lang: plots.order(lang, ("rope",)).picture(),
+}
+
+
+@cache
+def picture(name, lang):
+    """One of PICTURES in a language, drawn once."""
+    return PICTURES[name](lang)
+
+
+def texts(figure):
+    """Every text that is seen, with the box it takes, in pixels."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.text import Text
+
+    with drawing():
+        renderer = FigureCanvasAgg(figure).get_renderer()
+        figure.draw(renderer)
+        found = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()]
+        return [(text, text.get_window_extent(renderer)) for text in found]
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+@pytest.mark.parametrize("name", PICTURES)
+def test_no_text_leaves_the_page_and_no_two_labels_overlap(name, lang):
+    """Tick labels outside an axis' limits are not drawn, and are left out here too."""
+    figure = picture(name, lang).figure
+    page = figure.bbox
+    ticks = {label for axes in figure.axes for axis in (axes.xaxis, axes.yaxis) for label in axis.get_ticklabels()}
+    shown = [(text, box) for text, box in texts(figure) if text not in ticks]
+    for text, box in shown:
+        assert box.x0 >= page.x0 - 1, text.get_text()
+        assert box.x1 <= page.x1 + 1, text.get_text()
+        assert box.y0 >= page.y0 - 1, text.get_text()
+        assert box.y1 <= page.y1 + 1, text.get_text()
+    for (text, box), (other, its) in itertools.combinations(shown, 2):
+        assert not box.padded(-2).overlaps(its.padded(-2)), f"{text.get_text()!r} lies over {other.get_text()!r}"
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_picture_says_in_words_what_it_shows(name):
+    said = {picture(name, lang).alt for lang in LANGUAGES}
+    assert len(said) == len(LANGUAGES)
+    assert all(len(alt) > 40 for alt in said)
+
+
+@pytest.mark.parametrize("kind", ["png", "svg"])
+def test_a_saved_file_is_what_its_suffix_says_and_carries_its_description(tmp_path, kind):
+    table = plots.heat_map(length=8, d_model=8, lang="es")
+    file = table.save(tmp_path / "new" / f"table.{kind}")
+    content = file.read_bytes()
+    assert content.startswith(b"\x89PNG" if kind == "png" else b"<?xml")
+    assert table.alt.partition(".")[0].encode() in content or b"Codificaci\xf3n" in content
+    assert [f.name for f in file.parent.iterdir()] == [file.name]  # nothing unfinished is left beside it
+
+
+@pytest.mark.parametrize("kind", ["png", "svg"])
+def test_the_same_picture_gives_the_same_bytes(kind):
+    first, second = (plots.bias(n_heads=2, length=8).render(kind) for _ in range(2))
+    assert first == second
+
+
+@pytest.mark.parametrize("name", ["a.pdf", "a.jpeg", "a"])
+def test_another_suffix_is_refused_by_name(tmp_path, name):
+    with pytest.raises(BadValue, match=r"\.png or \.svg"):
+        plots.heat_map(length=4, d_model=4).save(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_write_that_fails_leaves_the_older_file(tmp_path, monkeypatch):
+    file = plots.heat_map(length=4, d_model=4).save(tmp_path / "a.png")
+    before = file.read_bytes()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", full)
+    with pytest.raises(BadInput, match="No space left"):
+        plots.heat_map(length=5, d_model=4).save(file)
+    assert file.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_notebook_shows_a_picture_as_png():
+    assert plots.bias(n_heads=2, length=4)._repr_png_().startswith(b"\x89PNG")
+
+
+def test_drawing_leaves_the_users_matplotlib_settings_alone():
+    import matplotlib
+
+    before = dict(matplotlib.rcParams)
+    plots.bias(n_heads=2, length=4).render()
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_matplotlib_waits_for_the_first_picture_and_pyplot_for_ever():
+    code = (
+        "import sys, gnomon.plots as plots; early = 'matplotlib' in sys.modules;"
+        "plots.bias(n_heads=2, length=4).render(); print(early, 'matplotlib.pyplot' in sys.modules)"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert shown.split() == ["False", "False"]
+
+
+def test_a_token_that_the_font_lacks_or_that_looks_like_a_formula_is_drawn_as_text():
+    assert drawable("a$b") == r"a\$b"
+    assert drawable("\N{SYMBOL FOR FORM FEED}") == r"\x0c"
+    assert drawable("語") == r"\u8a9e"
+    assert drawable("mordió␣") == "mordió␣"
+
+
+def test_a_picture_of_the_wrong_kind_of_encoding_is_refused():
+    for draw, name in ((plots.heat_map, "rope"), (plots.bias, "sinusoidal"), (plots.scores, "alibi")):
+        with pytest.raises(BadValue, match=f"{name} acts at"):
+            draw(name)
+    with pytest.raises(BadValue, match="alibi has no buckets"):
+        plots.buckets("alibi")
+    with pytest.raises(BadValue, match="learned has no wavelengths"):
+        plots.wavelengths(gn.positions.get("learned", max_positions=8))
