@@ -41,6 +41,7 @@ def layouts(s: Subject) -> dict[str, tuple[Layout, Layout]]:
     return {
         "dense": (dense, dense),
         "chunk": (long.tokens(slice(-T, None)), long),
+        "more queries than keys": (dense, dense.tokens(slice(-3, None))),
         "step": (long.tokens(slice(-1, None)), long),
         "left": (left, left),
         "right": (right, right),

@@ -1,0 +1,175 @@
+"""Which kernel runs where, at sizes beyond one block, on FlexAttention, and how much memory it takes.
+
+That every kernel equals the dense definition, forward and backward, on every layout is a law (tests/audit).
+"""
+
+import subprocess
+import sys
+import warnings
+
+import pytest
+import torch
+
+import gnomon as gn
+from gnomon import Layout
+from gnomon.attention import How, attend, choose, kernels, watch
+from gnomon.attention.dense import dense
+from gnomon.positions import PositionEncoding, base, get
+
+BIASED, BARE = ["alibi", "t5"], ["none", "sinusoidal", "learned", "rope"]
+MASK = torch.tensor([[0, 0, 1, 1, 1, 1], [1, 1, 1, 1, 1, 1]])
+
+# What runs in every layer of a model: (layout, model settings) -> kernel without a bias, kernel with one.
+EXPECTED = {
+    "whole prompt": ("causal", "toeplitz"),
+    "bidirectional": ("plain", "toeplitz"),
+    "window": ("toeplitz", "toeplitz"),
+    "bidirectional window": ("toeplitz", "toeplitz"),
+    "chunk after a cache": ("toeplitz", "toeplitz"),
+    "one token after a cache": ("toeplitz", "toeplitz"),
+    "left padding": ("blocked", "blocked"),
+    "one token after left padding": ("blocked", "blocked"),
+    "packed": ("blocked", "blocked"),
+    "prefix": ("blocked", "blocked"),
+    "random positions": ("blocked", "blocked"),
+    "training with dropout": ("blocked", "blocked"),
+}
+
+
+def run(position: str, case: str) -> set[str]:
+    """The kernels that a two-layer model uses in this case."""
+    settings = {"causal": "bidirectional" not in case, "window": 3 if "window" in case else None}
+    model = gn.DecoderOnly(11, 16, 2, 4, position=position, max_positions=32, dropout=0.1, **settings)
+    model.train(case == "training with dropout")
+    ids = torch.randint(11, (2, 6))
+    layouts = {
+        "left padding": Layout.padded(MASK), "packed": Layout.packed([[3, 3], [2, 4]]), "prefix": Layout.prefix(3, 6),
+        "random positions": Layout.randomized(6, 32, batch=2), "one token after left padding": Layout.padded(MASK),
+    }  # fmt: skip
+    if "after" not in case:
+        with watch() as ran:
+            model(ids, layouts.get(case))
+        return set(ran)
+    cache = model.cache()
+    model(ids, layouts.get(case), cache)
+    with watch() as ran:
+        model(ids[:, :1] if "one token" in case else ids[:, :3], cache=cache)
+    return set(ran)
+
+
+@pytest.mark.parametrize("case", EXPECTED)
+@pytest.mark.parametrize("position", BARE + BIASED)
+def test_this_kernel_runs(position, case):
+    """A dense fallback where a faster rule applies is a failure."""
+    assert run(position, case) == {EXPECTED[case][position in BIASED]}
+
+
+def test_the_expectations_cover_every_encoding():
+    assert sorted(BARE + BIASED) == sorted(gn.positions.names())
+
+
+@pytest.mark.parametrize("position", BARE + BIASED)
+def test_on_a_gpu_what_is_not_plain_goes_to_flex_attention(position):
+    sizes = {"d_model": 8, "d_head": 8, "n_heads": 4, "max_positions": 8}
+    module, at, long = get(position).build(**sizes), Layout.dense(2, 6), Layout.dense(2, 9)
+    padded = Layout.padded(MASK)
+    assert choose(module, at, at, How(), "cuda") == ("flex" if position in BIASED else "causal")
+    assert choose(module, padded, padded, How(), "cuda") == "flex"
+    assert choose(module, long.tokens(slice(3, None)), long, How(), "cuda") == "flex"
+    assert choose(module, padded, padded, How(dropout=0.1), "cuda") == "blocked"
+
+
+def test_an_encoding_that_defines_the_score_gets_the_blocked_dense_form(monkeypatch):
+    monkeypatch.setattr(base, "_REGISTRY", dict(base._REGISTRY))
+
+    class Louder(PositionEncoding):
+        """Doubles every score."""
+
+        name = "louder"
+        acts = "score"
+
+        def scores(self, q, k, q_at, k_at, ok, scale):
+            return 2 * (q @ k.transpose(-1, -2)) * scale
+
+    at = Layout.dense(1, 6)
+    q, k, v = torch.randn(3, 1, 2, 6, 4)
+    monkeypatch.setattr(kernels, "BLOCK", 2 * 6 * 2)
+    with watch() as ran:
+        out = attend(q, k, v, Louder(), at, at)
+    assert ran == ["content"]
+    assert torch.allclose(out, attend(2 * q, k, v, get("none").build(), at, at), atol=1e-6)
+
+
+@pytest.mark.parametrize("position", ["none", "alibi", "t5"])
+def test_many_blocks_are_one_computation(position, monkeypatch):
+    """Sizes at which a query block ends in the middle, with gradients."""
+    module, at = get(position).build(n_heads=2), Layout.padded(torch.rand(2, 150) > 0.2)
+    long = Layout.dense(2, 150)
+    torch.manual_seed(0)
+    start, cotangent = torch.randn(3, 2, 2, 150, 8), torch.randn(2, 2, 150, 8)
+    results = []
+    for kernel, block in (("dense", 2**24), (None, 2**24), (None, 2 * 2 * 150 * 37)):
+        monkeypatch.setattr(kernels, "BLOCK", block)
+        found = []
+        for where in (at, long):
+            q, k, v = (x.clone().requires_grad_() for x in start)
+            module.zero_grad()
+            (attend(q, k, v, module, where, where, kernel=kernel) * cotangent).sum().backward()
+            found += [x.grad for x in (q, k, v, *module.parameters())]
+        results.append(found)
+    for found in results[1:]:
+        assert max((a - b).abs().max() for a, b in zip(results[0], found, strict=True)) < 1e-4
+
+
+@pytest.mark.parametrize("position", ["none", "rope", "alibi", "t5"])
+def test_flex_attention_equals_the_dense_definition(position):
+    """On the CPU flex runs unfused and forward only, which is enough to check the two functions it is given."""
+    module, at = get(position).build(n_heads=2, d_head=8), Layout.packed([[5, 3], [6]])
+    q, k, v = torch.randn(3, 2, 2, 8, 8)
+    padded = Layout.padded(at.real)
+    for where, how in ((at, How(True, 3, 0.3)), (at, How(False, None, 0.3)), (padded, How(True, None, 0.3))):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch advises to compile it
+            got = kernels.flex(q, k, v, module, where, where, how)
+        want = dense(q, k, v, module, where, where, how)
+        real = where.real[:, None, :, None]
+        assert ((got - want) * real).abs().max() < 1e-5
+
+
+MEMORY = """
+import resource, sys, threading, torch
+import gnomon as gn
+from gnomon.attention import attend
+torch.set_num_threads(1)
+name, T = sys.argv[1], int(sys.argv[2])
+at = gn.Layout.padded(torch.arange(T)[None] >= 5) if sys.argv[3] == "padded" else gn.Layout.dense(1, T)
+q, k, v = (torch.randn(1, 8, T, 64, requires_grad=True) for _ in range(3))
+position = gn.positions.get(name).build(d_model=512, d_head=64, n_heads=8, max_positions=T)
+small = [x[:, :, :64].detach().requires_grad_() for x in (q, k, v)]
+where = at.tokens(slice(0, 64))
+attend(*small, position, where, where).sum().backward()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+attend(q, k, v, position, at, at).square().sum().backward()
+assert all(x.grad.isfinite().all() for x in (q, k, v))
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+"""
+
+
+def peak(name: str, T: int, kind: str) -> float:
+    """MiB that attention over T tokens, 8 heads of 64, takes beyond q, k and v, forward and backward."""
+    code = [sys.executable, "-c", MEMORY, name, str(T), kind]
+    return float(subprocess.run(code, capture_output=True, text=True, check=True).stdout)
+
+
+@pytest.mark.parametrize("position", ["rope", "alibi", "t5"])
+def test_memory_grows_with_the_tokens_not_with_their_square(position):
+    """A float32 score matrix of 4096 tokens and 8 heads alone would take 512 MiB, and its gradient as much."""
+    assert peak(position, 4096, "dense") < 350
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("kind", ["dense", "padded"])
+@pytest.mark.parametrize("position", gn.positions.names())
+def test_16384_tokens_take_less_than_a_gigabyte(position, kind):
+    assert peak(position, 16384, kind) < 1024
