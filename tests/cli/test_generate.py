@@ -157,7 +157,8 @@ def test_json_holds_one_object_with_everything(run, model):
 # ------------------------------------------------------------------ while it writes
 
 SLOW = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a process in the background does not have
 from gnomon.cli.main import main
 from gnomon.models import DecoderOnly
 hidden = DecoderOnly.hidden
@@ -178,13 +179,16 @@ def slow_run(*arguments: str) -> subprocess.Popen[bytes]:
 
 
 def test_text_is_shown_while_it_is_written_and_ctrl_c_keeps_it(run):
-    process = slow_run(run, "-n", "2")
-    seen = b""
-    while len(seen.partition(b"---\nab")[2]) < 4:
-        seen += process.stdout.read1(1)
-        assert process.poll() is None, process.stderr.read()
-    process.send_signal(signal.SIGINT)
-    rest, errors = process.communicate(timeout=30)
+    with slow_run(run, "-n", "2") as process:
+        try:
+            seen = b""
+            while len(seen.partition(b"---\nab")[2]) < 4:
+                seen += process.stdout.read1(1)
+                assert process.poll() is None, process.stderr.read()
+            process.send_signal(signal.SIGINT)
+            rest, errors = process.communicate(timeout=30)
+        finally:
+            process.kill()
     shown = (seen + rest).decode()
     first, second = shown.split("--- 2 of 2, seed 1 ---\n")
     assert 4 < len(first.removeprefix("--- 1 of 2, seed 0 ---\nab")) < 1000
