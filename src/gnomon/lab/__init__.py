@@ -1,0 +1,11 @@
+"""The lab: encodings measured beside each other, far past their training length.
+
+report = gn.lab.extrapolation(["rope", "alibi"], folder="runs/mine")
+print(report.table())
+"""
+
+from gnomon.lab.extrapolation import experiment, extrapolation
+from gnomon.lab.report import Report, Sample
+from gnomon.lab.settings import Recipe, Settings, Size
+
+__all__ = ["Recipe", "Report", "Sample", "Settings", "Size", "experiment", "extrapolation"]

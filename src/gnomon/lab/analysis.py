@@ -1,0 +1,194 @@
+"""From what was measured to what it says: bits per byte with intervals, a kind of curve, an order of encodings."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import log
+from typing import Literal
+
+import numpy as np
+
+from gnomon.lab.bootstrap import Bootstrap, Interval
+from gnomon.lab.protocols import Floats
+from gnomon.lab.published import CURVES
+from gnomon.lab.settings import Settings, parse
+from gnomon.lab.trial import Measured
+
+FLAT, BREAKS = 0.05, 0.20  # relative increase: up to FLAT a curve is flat, from BREAKS on it is broken
+Kind = Literal["flat", "rises", "breaks", "n/a"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was found out about one encoding, all seeds together.
+
+    bits       bits per byte of the targets at each length; None where the encoding has no meaning
+    increase   of these over the first, as a share
+    shifted    the same as `increase`, for the training length placed at the end of the longest context
+    far        at the longest length, the share of attention that goes farther back than training's windows reached
+    nats       (documents,) paid for the targets at each length
+    by_seed    bits of each seed, at each length
+    by_position  bits per byte in each bucket of positions (see the report's `edges`), in windows of the longest length
+    curve      the same over the bits that the byte trigram pays for the same text, which is easier in some places
+    reach      the last position that the encoding has, up to the longest length
+    """
+
+    label: str
+    name: str
+    relative: bool
+    beyond: str
+    paper: str
+    parameters: int
+    position_parameters: int
+    bits: list[Interval | None]
+    increase: list[Interval | None]
+    shifted: Interval | None
+    far: float | None
+    nats: list[Floats | None]
+    by_seed: list[list[float | None]]
+    curve: list[float | None]
+    by_position: list[float | None]
+    reach: int
+    train_loss: float
+    tokens_per_second: float
+    step_cpu_seconds: float
+    seconds: float
+
+    @property
+    def kind(self) -> Kind:
+        """How the curve goes up to the longest length."""
+        return kind_of(None if self.increase[-1] is None else self.increase[-1].value)
+
+    @property
+    def fit(self) -> Interval:
+        """Bits per byte at the training length."""
+        assert self.bits[0] is not None
+        return self.bits[0]
+
+
+def kind_of(increase: float | None) -> Kind:
+    """The word for a relative increase."""
+    if increase is None:
+        return "n/a"
+    return "flat" if increase <= FLAT else "rises" if increase < BREAKS else "breaks"
+
+
+def published_kind(name: str, factor: float) -> Kind | None:
+    """The word for what was published about an encoding near a multiple of the training length, if we know of any."""
+    if name == "learned":
+        return "n/a"
+    return kind_of(CURVES[name].nearest(factor)[1]) if name in CURVES else None
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What rows are measured by.
+
+    bootstrap  draws of documents
+    edges      of buckets of positions
+    n_bytes    (longest,) bytes at each position, all windows together; trigram: nats that it pays for them
+    """
+
+    bootstrap: Bootstrap
+    edges: Sequence[int]
+    n_bytes: Floats
+    trigram: Floats
+
+
+def rows(measured: Sequence[Measured], settings: Settings, scale: Scale) -> list[Row]:
+    """One row per encoding, in the order of the trials."""
+    labels = dict.fromkeys(m.trial.label for m in measured)
+    return [_row([m for m in measured if m.trial.label == label], settings, scale) for label in labels]
+
+
+def _row(seeds: Sequence[Measured], settings: Settings, scale: Scale) -> Row:
+    bootstrap = scale.bootstrap
+    first, cls = seeds[0], parse(seeds[0].trial.position).cls
+    nats = [mean([m.found.nats[i] for m in seeds]) for i in range(len(settings.lengths))]
+    start, shifted = nats[0], mean([m.found.shifted for m in seeds])
+    assert start is not None
+    by_position = mean([m.found.by_position for m in seeds])
+    assert by_position is not None
+    tokens, seconds = sum(m.tokens for m in seeds), sum(m.train_seconds for m in seeds)
+    return Row(
+        label=first.trial.label,
+        name=cls.name,
+        relative=cls.relative,
+        beyond=cls.beyond,
+        paper=cls.paper,
+        parameters=first.parameters,
+        position_parameters=first.position_parameters,
+        bits=[None if x is None else bootstrap.bits_per_byte(x) for x in nats],
+        increase=[None if x is None else bootstrap.increase(x, start) for x in nats],
+        shifted=None if shifted is None else bootstrap.increase(shifted, start),
+        far=None if first.found.far is None else float(np.mean([m.found.far or 0.0 for m in seeds])),
+        nats=nats,
+        by_seed=[[None if x is None else _bits(bootstrap, x) for x in m.found.nats] for m in seeds],
+        by_position=by_bucket(by_position, scale.n_bytes * log(2), scale.edges),
+        curve=by_bucket(by_position, scale.trigram, scale.edges),
+        reach=len(by_position),
+        train_loss=float(np.mean([m.losses[-1][1] for m in seeds])),
+        tokens_per_second=tokens / seconds,
+        step_cpu_seconds=float(np.mean([m.step_cpu_seconds for m in seeds])),
+        seconds=seconds + sum(m.measure_seconds for m in seeds),
+    )
+
+
+def _bits(bootstrap: Bootstrap, nats: list[float]) -> float:
+    return bootstrap.bits_per_byte(np.array(nats)).value
+
+
+def mean(seeds: Sequence[list[float] | None]) -> Floats | None:
+    """The mean over seeds; None where the quantity has no meaning."""
+    given = [np.array(x) for x in seeds if x is not None]
+    return np.mean(given, axis=0) if given else None
+
+
+# ------------------------------------------------------------------ by position
+
+
+def buckets(longest: int) -> list[int]:
+    """Edges of buckets of positions, two to each doubling: 0, 1, 2, 3, 4, 6, 8, 11, 16, ... longest."""
+    halves = range(2 * longest.bit_length() + 1)
+    return sorted({0, longest, *(round(2 ** (k / 2)) for k in halves if 2 ** (k / 2) < longest)})
+
+
+def by_bucket(nats: Floats, others: Floats, edges: Sequence[int]) -> list[float | None]:
+    """nats over others, summed in each bucket of positions; None past the last position of nats."""
+    return [float(nats[a:b].sum() / others[a:b].sum()) if b <= len(nats) else None for a, b in pairwise(edges)]
+
+
+def holds_until(row: Row, edges: Sequence[int], train_length: int) -> int | None:
+    """Up to which position the loss stays within FLAT of that at the end of training's windows; None: to the end.
+
+    Losses are taken over the trigram's, so that easier or harder text at some positions does not matter.
+    """
+    ends = edges[1:]
+    inside = [c for c, end in zip(row.curve, ends, strict=True) if c is not None and end <= train_length]
+    if not inside:
+        return None
+    limit = inside[-1] * (1 + FLAT)
+    for c, start, end in zip(row.curve, edges, ends, strict=False):
+        if end > train_length and c is not None and c > limit:
+            return max(start, train_length)
+    return None
+
+
+# ------------------------------------------------------------------ order
+
+
+def order(found: Sequence[Row], at: int) -> list[Row]:
+    """The rows that have a number at length index `at`, the best first."""
+    return sorted((row for row in found if row.bits[at] is not None), key=lambda row: _value(row, at))
+
+
+def _value(row: Row, at: int) -> float:
+    bits = row.bits[at]
+    assert bits is not None
+    return bits.value
+
+
+__all__ = [
+    "BREAKS", "FLAT", "Kind", "Row", "buckets", "by_bucket", "holds_until", "kind_of", "mean", "order",
+    "published_kind", "rows",
+]  # fmt: skip

@@ -1,0 +1,61 @@
+"""How long an experiment takes on this machine, told from a few training steps."""
+
+import statistics
+import time
+
+import torch
+
+from gnomon.errors import BadValue
+from gnomon.lab.machine import cores
+from gnomon.lab.settings import Settings
+from gnomon.models import DecoderOnly
+from gnomon.train import adamw, training_step
+
+TIMED = 6  # steps
+SLACK = 1.1  # processes side by side share memory and caches
+READING = 0.35  # of the time to train on a token, the time to read one when measuring
+
+
+def seconds_per_step(settings: Settings, vocab_size: int) -> float:
+    """Time a training step of the experiment's model, without position, on as many threads as its workers have."""
+    size, r = settings.model, settings.train
+    before = torch.get_num_threads()
+    torch.set_num_threads(settings.threads)
+    try:
+        with torch.random.fork_rng(devices=[]):
+            model = DecoderOnly(vocab_size, size.d_model, size.n_layers, size.n_heads, position="none", d_ff=size.d_ff)
+            optimizer = adamw(model, r.lr)
+            ids = torch.randint(vocab_size, (r.batch_size, settings.train_length + 1))
+            times = []
+            for _ in range(TIMED):
+                began = time.perf_counter()
+                training_step(model, optimizer, ids, None, r.lr, r.clip)
+                times.append(time.perf_counter() - began)
+    finally:
+        torch.set_num_threads(before)
+    return statistics.median(times[1:])
+
+
+def rounds(settings: Settings, workers: int | None) -> float:
+    """How many models one process trains after another."""
+    trials = len(settings.trials())
+    many = min(trials, max(1, cores() // settings.threads) if workers is None else workers)
+    return trials / many
+
+
+def steps_for(minutes: float, settings: Settings, workers: int | None) -> int:
+    """Steps of training such that the experiment takes about so many minutes here, a sixth of them to measure."""
+    if minutes <= 0:
+        raise BadValue(f"minutes must be above 0, got {minutes:g}")
+    step = seconds_per_step(settings, settings.vocab_size)
+    return max(1, round(60 * minutes * 5 / 6 / (rounds(settings, workers) * step * SLACK)))
+
+
+def estimate(settings: Settings, workers: int | None, step: float, tokens_read: int) -> float:
+    """Seconds to train and measure all models. step: seconds of one; tokens_read: by one model when it is measured."""
+    per_token = step / (settings.train.batch_size * settings.train_length)
+    one = settings.train.steps * step + READING * per_token * tokens_read
+    return one * SLACK * rounds(settings, workers)
+
+
+__all__ = ["estimate", "seconds_per_step", "steps_for"]

@@ -1,0 +1,182 @@
+"""What the trials of an experiment share: text, tokens, targets, a baseline, and a folder that is theirs."""
+
+import hashlib
+import inspect
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from math import log
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gnomon.checkpoints.native import read_json
+from gnomon.data import Corpus, NGramBaseline, Tokenizer, TokenStore, atomic
+from gnomon.errors import BadInput, BadValue
+from gnomon.lab.machine import LIBRARIES, machine
+from gnomon.lab.progress import counter
+from gnomon.lab.protocols import Floats, Targets, choose_targets
+from gnomon.lab.settings import Settings, Trial
+from gnomon.lab.trial import Job, Measured, Text
+
+EXPERIMENT = "experiment.json"
+GRID = ("positions", "combine", "seed", "seeds")  # settings that add trials and leave the others as they are
+
+Source = Corpus | str | Path | Sequence[str | Path]
+
+
+@dataclass(frozen=True)
+class Lab:
+    """Everything that the trials of an experiment share."""
+
+    settings: Settings
+    folder: Path
+    tokenizer: Tokenizer
+    training: Text
+    held_out: Text
+    targets: Targets
+    trigram: Floats  # (blocks, longest) nats that a byte trigram pays for each token of the targets' windows
+    about: dict[str, Any]  # the corpus
+    seconds: float  # that preparing took
+
+    def jobs(self) -> list[Job]:
+        """One job per trial."""
+        return [self._job(trial) for trial in self.settings.trials()]
+
+    def _job(self, trial: Trial) -> Job:
+        cls = self.settings.fitted(trial.position).cls
+        module = "" if cls.__module__.startswith("gnomon.") else cls.__module__
+        shared = {"training": self.training, "held_out": self.held_out}
+        facts = {
+            "trial": asdict(trial),
+            "settings": _without_grid(self.settings),
+            **{name: asdict(text) for name, text in shared.items()},
+            "tokenizer": self.tokenizer.sha256,
+            "encoding": _source(cls),
+            "versions": {name: machine()[name] for name in LIBRARIES},
+        }
+        identity = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+        return Job(
+            trial=trial, settings=self.settings, tokenizer=str(self.folder.absolute()),
+            folder=str((self.folder / trial.folder).absolute()), module=module, identity=identity, **shared,
+        )  # fmt: skip
+
+
+def prepare(settings: Settings, corpus: Source, folder: Path, quiet: bool) -> Lab:
+    """Read, split and tokenise the text, choose the targets, fit the trigram; all that can be wrong is found here."""
+    began = time.perf_counter()
+    text = corpus if isinstance(corpus, Corpus) else Corpus.open(corpus)
+    claim(folder, settings, text)
+    training, held_out = text.split(settings.held_out)
+    tokenizer = Tokenizer.bpe(training.texts, settings.vocab_size)
+    store = TokenStore.open(training, tokenizer, progress=counter("tokenising", quiet))
+    held_out_store = TokenStore.open(held_out, tokenizer)
+    if len(store.tokens) <= settings.train_length:
+        raise BadInput(
+            f"{training.name} has {len(store.tokens)} tokens, fewer than one window of {settings.train_length + 1}: "
+            "give more text, or take a shorter training length"
+        )
+    targets = choose_targets(held_out_store, settings.train_length, settings.factors, settings.blocks)
+    tokenizer.save(folder)
+    about = {
+        "name": text.name,
+        "sha256": text.sha256,
+        "documents": len(text.documents),
+        "bytes": text.n_bytes,
+        "training": {"documents": len(training.documents), "bytes": training.n_bytes, "tokens": len(store.tokens)},
+        "held out": {"documents": len(held_out.documents), "bytes": held_out.n_bytes},
+        "tokens in the vocabulary": tokenizer.vocab_size,
+        "bytes per token": training.n_bytes / len(store.tokens),
+    }
+    return Lab(
+        settings=settings,
+        folder=folder,
+        tokenizer=tokenizer,
+        training=Text(training.sha256, len(training.documents)),
+        held_out=Text(held_out.sha256, len(held_out.documents)),
+        targets=targets,
+        trigram=trigram_nats(training, held_out, held_out_store, targets),
+        about=about,
+        seconds=time.perf_counter() - began,
+    )
+
+
+def claim(folder: Path, settings: Settings, corpus: Corpus) -> None:
+    """Write down what experiment the folder holds; BadValue where it already holds another one."""
+    mine = {"settings": settings.to_dict(), "corpus": corpus.sha256}
+    file = folder / EXPERIMENT
+    if file.exists():
+        theirs = read_json(file)
+        if different := _differences(theirs, mine):
+            raise BadValue(
+                f"{folder} holds another experiment ({different}): choose another folder, or remove that one"
+            )
+    elif folder.is_dir() and any(folder.iterdir()):
+        raise BadValue(f"{folder} is not empty and holds no experiment: choose another folder")
+    with atomic(file) as out:
+        out.write((json.dumps(mine, indent=2) + "\n").encode())
+
+
+def holds_another(folder: Path, settings: Settings) -> bool:
+    """Whether the folder is taken by something that `claim` would refuse to mix with this experiment, text aside."""
+    file = folder / EXPERIMENT
+    if not file.exists():
+        return folder.is_dir() and any(folder.iterdir())
+    theirs = read_json(file)
+    return bool(_differences({**theirs, "corpus": ""}, {"settings": settings.to_dict(), "corpus": ""}))
+
+
+def _differences(theirs: dict[str, Any], mine: dict[str, Any]) -> str:
+    there, here = _flat(theirs), _flat(json.loads(json.dumps(mine)))
+    keys = [key for key in {**there, **here} if key.removeprefix("settings.") not in GRID]
+    return ", ".join(
+        f"{key.removeprefix('settings.')} {there.get(key)!s:.12} there, {here.get(key)!s:.12} here"
+        for key in keys
+        if there.get(key) != here.get(key)
+    )
+
+
+def _flat(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    parts = [_flat(v, f"{prefix}{k}.") if isinstance(v, dict) else {f"{prefix}{k}": v} for k, v in data.items()]
+    return {key: value for part in parts for key, value in part.items()}
+
+
+def _without_grid(settings: Settings) -> dict[str, Any]:
+    return {key: value for key, value in settings.to_dict().items() if key not in GRID}
+
+
+def _source(cls: type) -> str:
+    """Fingerprint of the code of an encoding: after a change its trials must run again."""
+    try:
+        return hashlib.sha256(inspect.getsource(cls).encode()).hexdigest()
+    except (OSError, TypeError):  # typed into an interpreter
+        return ""
+
+
+def finished(job: Job) -> Measured | None:
+    """What an earlier call measured for this very job, if it did."""
+    try:
+        found = Measured.load(job.folder)
+    except BadInput:
+        return None
+    return found if found.identity == job.identity else None
+
+
+def trigram_nats(training: Corpus, held_out: Corpus, store: TokenStore, targets: Targets) -> Floats:
+    """(blocks, longest) nats that a byte trigram, fitted on the whole training text, pays for the bytes of each token
+    of windows[:, 1:]. It always knows the two bytes before, also at the start of a window."""
+    trigram = NGramBaseline(training)
+    paid = np.zeros(targets.n_bytes.shape)
+    for number, index in enumerate(targets.chosen.tolist()):
+        bits = trigram.bits(held_out.documents[index].data)
+        before = np.concatenate([[0.0], bits.cumsum()])  # what all bytes before each one cost
+        starts = np.concatenate([[0], store.byte_lengths[store.document(index)].cumsum()])  # of each token, in bytes
+        for block in np.flatnonzero(targets.document == number):
+            end = targets.ends[block]
+            paid[block] = np.diff(before[starts[end - targets.longest : end + 1]])
+    return paid * log(2)
+
+
+__all__ = ["EXPERIMENT", "Lab", "Source", "finished", "holds_another", "prepare"]

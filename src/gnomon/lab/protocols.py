@@ -1,0 +1,199 @@
+"""How a language model is measured far past its training length: always on the same tokens.
+
+Three protocols are in use, and their numbers must not be mixed:
+
+    windows   cut the text into pieces of length l: many targets then have little context, which a longer l cures
+    sliding   a window of length l moves by S targets: what deployment with a crop does
+    fixed     the same targets at the end of long documents for every l; only the context in front of them varies
+
+This is the third (Kazemnejad et al. 2023, arXiv:2305.19466, appendix F), the fair curve: whatever differs between two
+lengths is what the model made of the longer context. At the training length it is the crop itself: the model is given
+the last L tokens and nothing else.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from gnomon.data import TokenStore, long_documents
+from gnomon.data.store import Ints
+from gnomon.errors import BadInput, BadValue
+from gnomon.layout import Layout
+from gnomon.models import DecoderOnly
+from gnomon.shapes import Float, Int
+from gnomon.trace import Trace
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+BATCH_TOKENS = 8192  # read in one forward
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Blocks of n tokens at the end of held-out documents, each with the `longest` tokens that precede its last one.
+
+    windows    (blocks, longest + 1) ids: the targets are the last n of each row
+    document   (blocks,) which document each block is from, counted from 0 among those in use
+    chosen     (documents,) the index in the store of each of these
+    ends       (blocks,) where in its document each block ends
+    n_bytes    (blocks, longest) UTF-8 bytes of windows[:, 1:]
+    """
+
+    windows: Ints
+    document: Ints
+    chosen: Ints
+    ends: Ints
+    n_bytes: Ints
+    n: int
+
+    @property
+    def longest(self) -> int:
+        """Most tokens that a model is given."""
+        return int(self.windows.shape[1]) - 1
+
+    @property
+    def n_documents(self) -> int:
+        """Documents that have targets."""
+        return len(self.chosen)
+
+    @property
+    def n_tokens(self) -> int:
+        """Targets in all."""
+        return len(self.windows) * self.n
+
+    @property
+    def bytes_of_documents(self) -> Floats:
+        """(documents,) bytes of each document's targets."""
+        return self.by_document(self.n_bytes[:, -self.n :].sum(1))
+
+    def by_document(self, values: Floats | Ints) -> Floats:
+        """Sums over each document's blocks, (blocks,) -> (documents,)."""
+        summed = np.zeros(self.n_documents)
+        np.add.at(summed, self.document, values)
+        return summed
+
+    def tokens_read(self, lengths: Sequence[int]) -> int:
+        """Tokens that a model reads when it is measured at these lengths, once by position, and once far out."""
+        per_target = sum(n / self.stride(n) for n in (*lengths, lengths[0]))
+        return round(self.n_tokens * per_target) + len(self.windows) * self.longest
+
+    def stride(self, length: int) -> int:
+        """How many targets are read off one window of `length` tokens: at most a quarter, so that each target has at
+        least three quarters of the window in front of it, and the same at every length."""
+        shares = [s for s in range(1, self.n + 1) if self.n % s == 0 and 4 * s <= max(4, length)]
+        fits = self.longest - self.n + shares[-1] >= length
+        return shares[-1] if fits else self.n
+
+
+def choose_targets(store: TokenStore, train_length: int, factors: Sequence[int], per_document: int) -> Targets:
+    """The last tokens of every document of at least `longest` + 1 tokens, up to `per_document` blocks of each.
+
+    BadInput where no document is as long as that.
+    """
+    longest = train_length * max(factors)
+    n = max(1, train_length // 4) * max(factors)
+    chosen = long_documents(store, longest + 1)
+    if not len(chosen):
+        raise BadInput(_too_short(store, train_length, factors))
+    windows, document, ends = [], [], []
+    for number, index in enumerate(chosen.tolist()):
+        tokens = store.document(index)
+        for end in range(len(tokens), longest, -n)[:per_document]:
+            windows.append(tokens[end - longest - 1 : end])
+            document.append(number)
+            ends.append(end)
+    rows = np.stack(windows).astype(np.int64)
+    return Targets(rows, np.array(document), chosen, np.array(ends), store.byte_lengths[rows[:, 1:]], n)
+
+
+def _too_short(store: TokenStore, train_length: int, factors: Sequence[int]) -> str:
+    longest, held = train_length * max(factors), int((store.ends - store.starts).max())
+    possible = [f for f in factors if train_length * f < held]
+    shorter = (held - 1) // max(factors)
+    ways = ["give longer documents"]
+    if shorter >= 4:
+        ways.insert(0, f"take a training length of at most {shorter}")
+    if possible:
+        ways.insert(0, f"measure only up to {max(possible)} times the training length")
+    return (
+        f"no held-out document has the {longest + 1} tokens that measuring at {max(factors)} times {train_length} "
+        f"needs: the longest of {store.n_documents} has {held}. {', or '.join(ways).capitalize()}"
+    )
+
+
+# ------------------------------------------------------------------ measuring
+
+
+def possible(model: DecoderOnly, length: int, shift: int = 0) -> bool:
+    """Whether the model's encoding has a meaning at these positions; a learned table ends somewhere."""
+    try:
+        model.check(_placed(length, shift))
+    except BadValue:
+        return False
+    return True
+
+
+def surprise(model: DecoderOnly, targets: Targets, length: int, shift: int = 0) -> Floats:
+    """(documents,) nats that the model pays for each document's targets, given `length` tokens in front of them.
+
+    `shift` places the same tokens at positions shift .. shift + length - 1.
+    """
+    step, end = targets.stride(length), targets.windows.shape[1]
+    nats = np.zeros(len(targets.windows))
+    for stop in range(end - targets.n + step, end + 1, step):
+        rows = targets.windows[:, stop - length - 1 : stop]
+        nats += nats_per_token(model, rows, step, shift).sum(1)
+    return targets.by_document(nats)
+
+
+def by_position(model: DecoderOnly, targets: Targets, length: int) -> Floats:
+    """(length,) nats at each position of the targets' windows, cut to their first `length` tokens, summed over them."""
+    paid: Floats = nats_per_token(model, targets.windows[:, : length + 1], length).sum(0)
+    return paid
+
+
+@torch.no_grad()
+def far_attention(model: DecoderOnly, targets: Targets, near: int, windows: int = 4) -> float:
+    """The share of attention that goes to tokens at least `near` back, when the longest context is given: the mean over
+    the targets' queries, heads, layers and some windows. 0 when nothing reaches farther than in training."""
+    device, n, S = next(model.parameters()).device, targets.n, targets.longest
+    back = torch.arange(S - n, S, device=device)[:, None] - torch.arange(S, device=device)  # (n, S)
+    spread = np.linspace(0, len(targets.windows) - 1, min(windows, len(targets.windows))).round().astype(int)
+    shares = []
+    for row in targets.windows[spread]:
+        trace = Trace()
+        model.hidden(torch.from_numpy(row[None, :-1]).to(device), trace=trace)
+        shares += [float((p[0, :, -n:] * (back >= near)).sum(-1).mean()) for p in trace.attention]
+    return float(np.mean(shares))
+
+
+@torch.no_grad()
+def nats_per_token(model: DecoderOnly, rows: Ints, last: int, shift: int = 0) -> Floats:
+    """(B, last) nats for the last tokens of rows (B, length + 1), without dropout; the model stays in its mode."""
+    device, training = next(model.parameters()).device, model.training
+    length = rows.shape[1] - 1
+    at = _placed(length, shift).to(device)
+    model.eval()
+    try:
+        parts = [
+            _nats(model, torch.from_numpy(rows[i : i + many]).to(device), last, at)
+            for many in [max(1, BATCH_TOKENS // length)]
+            for i in range(0, len(rows), many)
+        ]
+    finally:
+        model.train(training)
+    return torch.cat(parts).double().cpu().numpy()
+
+
+def _nats(model: DecoderOnly, ids: Int, last: int, at: Layout) -> Float:
+    logits: Float = model.head(model.hidden(ids[:, :-1], at)[:, -last:]).float()
+    return -logits.log_softmax(-1).gather(-1, ids[:, -last:, None]).squeeze(-1)
+
+
+def _placed(length: int, shift: int) -> Layout:
+    return Layout.dense(1, shift).then(length) if shift else Layout.dense(1, length)
+
+
+__all__ = ["Targets", "by_position", "choose_targets", "far_attention", "nats_per_token", "possible", "surprise"]

@@ -1,0 +1,169 @@
+"""Report: what an experiment found, as an object that prints, draws and saves itself."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from gnomon.data import atomic
+from gnomon.lab.analysis import Row, Scale, buckets, holds_until, order, published_kind, rows
+from gnomon.lab.bootstrap import Bootstrap, Interval
+from gnomon.lab.protocols import Floats, Targets
+from gnomon.lab.settings import Settings
+from gnomon.lab.trial import Measured
+
+FORMAT = 1  # of report.json; goes up when a key changes its meaning or leaves
+
+
+@dataclass(frozen=True)
+class Place:
+    """One encoding in an order from best to worst. `sure`: the next one is worse in 95 % of the draws of documents."""
+
+    label: str
+    sure: bool
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What a model wrote after a prompt."""
+
+    label: str
+    prompt: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """The result of an experiment. Lengths are in tokens, bits are bits per byte of the targets.
+
+    trigram     bits of a byte trigram fitted on the whole training text
+    margins     of each row over the trigram, at the training length: -0.2 is a fifth below it
+    ranking     per length, the encodings from best to worst
+    edges       of the buckets of positions that the rows' curves are over
+    same_start  whether all models of a seed began with the same weights but for position
+    about       text, machine, times
+    """
+
+    settings: Settings
+    rows: tuple[Row, ...]
+    trigram: Interval
+    margins: dict[str, Interval]
+    ranking: tuple[tuple[Place, ...], ...]
+    targets: dict[str, int]
+    edges: tuple[int, ...]
+    same_start: bool
+    about: dict[str, Any]
+    sample: Sample | None = None
+
+    def row(self, label: str) -> Row:
+        """The row of an encoding."""
+        return next(row for row in self.rows if row.label == label)
+
+    @property
+    def best(self) -> Row:
+        """The row with the lowest bits at the longest length."""
+        return self.row(self.ranking[-1][0].label if self.ranking[-1] else self.ranking[0][0].label)
+
+    def table(self, colour: bool = False) -> str:
+        """The result as text for a terminal."""
+        from gnomon.lab.table import written
+
+        return written(self, colour)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as JSON-ready data."""
+        plain = {
+            "format": FORMAT,
+            "lengths": self.settings.lengths,
+            **asdict(self),
+            "settings": self.settings.to_dict(),
+            "rows": [self._row(row) for row in self.rows],
+        }
+        return json.loads(json.dumps(plain, default=_listed))  # type: ignore[no-any-return]
+
+    def _row(self, row: Row) -> dict[str, Any]:
+        longest = self.settings.lengths[-1]
+        return {
+            **asdict(row),
+            "cropped": row.fit.value,
+            "kind": row.kind,
+            "published_kind": published_kind(row.name, longest / self.settings.train_length),
+            "holds_until": holds_until(row, self.edges, self.settings.train_length),
+        }
+
+    def to_json(self) -> str:
+        """Everything as JSON text."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+
+    def save(self, folder: str | Path) -> list[Path]:
+        """Write report.json, table.txt, extrapolation.png, by_position.png and report.html, each whole or not at all.
+
+        The page needs no other file and asks no other machine for anything.
+        """
+        from gnomon.lab.figures import by_position, extrapolation, png
+        from gnomon.lab.page import page
+
+        files = {
+            "report.json": (self.to_json() + "\n").encode(),
+            "table.txt": (self.table() + "\n").encode(),
+            "extrapolation.png": png(extrapolation(self)),
+            "by_position.png": png(by_position(self)),
+            "report.html": page(self).encode(),
+        }
+        for name, content in files.items():
+            with atomic(Path(folder) / name) as file:
+                file.write(content)
+        return [Path(folder) / name for name in files]
+
+
+def _listed(value: Any) -> Any:
+    """What asdict leaves: arrays."""
+    return value.tolist()
+
+
+def make_report(
+    settings: Settings, measured: Sequence[Measured], targets: Targets, trigram: Floats, about: dict[str, Any]
+) -> Report:
+    """Work out what was measured means. trigram (blocks, longest): nats it pays for each token of the windows."""
+    bootstrap = Bootstrap(targets.bytes_of_documents)
+    edges = buckets(settings.lengths[-1])
+    found = rows(measured, settings, Scale(bootstrap, edges, targets.n_bytes.sum(0), trigram.sum(0)))
+    guess = targets.by_document(trigram[:, -targets.n :].sum(1))
+    return Report(
+        settings=settings,
+        rows=tuple(found),
+        trigram=bootstrap.bits_per_byte(guess),
+        margins={row.label: bootstrap.increase(_nats(row, 0), guess) for row in found},
+        ranking=tuple(_places(found, at, bootstrap) for at in range(len(settings.lengths))),
+        targets={
+            "documents": targets.n_documents,
+            "blocks": len(targets.windows),
+            "tokens": targets.n_tokens,
+            "bytes": int(targets.bytes_of_documents.sum()),
+            "tokens in a block": targets.n,
+        },
+        edges=tuple(edges),
+        same_start=all(len({m.first for m in measured if m.trial.seed == seed}) == 1 for seed in _seeds(measured)),
+        about=about,
+    )
+
+
+def _seeds(measured: Sequence[Measured]) -> set[int]:
+    return {m.trial.seed for m in measured}
+
+
+def _places(found: Sequence[Row], at: int, bootstrap: Bootstrap) -> tuple[Place, ...]:
+    ranked = order(found, at)
+    sure = [bootstrap.difference(_nats(worse, at), _nats(better, at)).low > 0 for better, worse in pairwise(ranked)]
+    return tuple(Place(row.label, fact) for row, fact in zip(ranked, [*sure, True], strict=True))
+
+
+def _nats(row: Row, at: int) -> Floats:
+    nats = row.nats[at]
+    assert nats is not None
+    return nats
+
+
+__all__ = ["Place", "Report", "Sample", "make_report"]

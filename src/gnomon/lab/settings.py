@@ -1,0 +1,191 @@
+"""What an experiment does: everything that decides its numbers, as plain data that a file or a flag can set."""
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, get_args
+
+from gnomon.blocks import Activation
+from gnomon.embed.input import Combine
+from gnomon.embed.table import Scale
+from gnomon.errors import BadValue, unknown
+from gnomon.norm import Norm
+from gnomon.positions import Spec, get
+
+PUBLISHED = ("none", "sinusoidal", "learned", "rope", "alibi", "t5")
+
+
+@dataclass(frozen=True)
+class Size:
+    """The model but for its position: small enough to train within a minute on one core."""
+
+    d_model: int = 128
+    n_layers: int = 2
+    n_heads: int = 4
+    d_ff: int | None = None
+    activation: Activation = "gelu"
+    norm: Norm = "layernorm"
+    embed_scale: Scale = "sqrt"  # with init_std = D^-0.5 tokens enter about as large as sinusoids do
+    init_std: float = 0.088
+    position_dim: int = 32  # channels beside the token's where position is concatenated
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How each model is trained; docs/lab.md says how these were chosen."""
+
+    steps: int = 2400
+    batch_size: int = 8  # windows of the training length
+    lr: float = 3e-3  # the highest rate
+    lr_of: dict[str, float] = field(default_factory=dict)  # of single encodings, by name
+    warmup: int = 100  # steps up to the highest rate
+    floor: float = 0.0  # the share of it left at the last step
+    weight_decay: float = 0.1
+    clip: float | None = 1.0  # longest gradient
+
+    def rate_of(self, name: str) -> float:
+        """The highest learning rate for an encoding."""
+        return self.lr_of.get(name, self.lr)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """An experiment: which encodings, how far past the training length, which model and training."""
+
+    positions: tuple[str, ...] = PUBLISHED
+    combine: tuple[Combine, ...] = ("add",)  # how encodings that act at the input meet the token vectors (S12)
+    train_length: int = 64
+    factors: tuple[int, ...] = (1, 2, 4, 8, 16)  # of the training length, measured at
+    seed: int = 0
+    seeds: int = 1  # each encoding is trained from as many seeds, from `seed` on
+    vocab_size: int = 512
+    held_out: float = 0.05  # share of the text
+    blocks: int = 2  # of targets at the end of each held-out document, each a quarter of the longest context
+    threads: int = 1  # of each model's training: the order of sums depends on it
+    model: Size = field(default_factory=Size)
+    train: Recipe = field(default_factory=Recipe)
+
+    def __post_init__(self) -> None:
+        for name, least in {"train_length": 4, "seeds": 1, "blocks": 1, "threads": 1}.items():
+            if getattr(self, name) < least:
+                raise BadValue(f"{name} must be at least {least}, got {getattr(self, name)}")
+        for name in ("steps", "batch_size"):
+            if getattr(self.train, name) < 1:
+                raise BadValue(f"train.{name} must be at least 1, got {getattr(self.train, name)}")
+        if not self.factors or min(self.factors) < 1:
+            raise BadValue(f"factors are multiples of the training length, 1 or more each; got {self.factors}")
+        if not self.positions:
+            raise BadValue("an experiment needs at least one position encoding")
+        for way in self.combine:
+            if way not in get_args(Combine):
+                raise unknown("way to combine", way, get_args(Combine))
+        for text in self.positions:
+            parse(text)
+
+    @property
+    def lengths(self) -> list[int]:
+        """Tokens given to the model at each measurement, the training length first."""
+        return [self.train_length * factor for factor in sorted({1, *self.factors})]
+
+    def trials(self) -> "list[Trial]":
+        """The models to train. Ways to combine multiply only the encodings that act at the input."""
+        return list(dict.fromkeys(self._grid()))
+
+    def _grid(self) -> "Iterator[Trial]":
+        for seed in range(self.seed, self.seed + self.seeds):
+            for text in self.positions:
+                for way in self.combine if parse(text).acts == "input" else ("add",):
+                    yield Trial(label(parse(text)), way, seed)
+
+    def fitted(self, text: str) -> Spec:
+        """The encoding with its table fitted to the training length, where it has one and no size was given by hand:
+        rows of positions, the distance of T5's last bucket and its number of buckets."""
+        L = self.train_length
+        fewer = {"n_buckets": L} if L < 32 else {}
+        return parse(text).with_options(max_positions=L, max_distance=L, **fewer)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON-ready data; `from_dict` brings it back."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> "Settings":
+        """From such data."""
+        plain: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
+        plain |= {"model": Size(**data["model"]), "train": Recipe(**data["train"])}
+        return cls(**plain)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One model to train: an encoding, how it is combined with the tokens, and a seed."""
+
+    position: str
+    combine: Combine
+    seed: int
+
+    @property
+    def label(self) -> str:
+        """What it is called in tables; seeds share it."""
+        return self.position if self.combine == "add" else f"{self.position} {self.combine}"
+
+    @property
+    def folder(self) -> str:
+        """Where it is kept, below the experiment's folder."""
+        name = re.sub(r"[^\w.=-]+", "-", self.label).strip("-")
+        return name if self.seed == 0 else f"{name}-seed{self.seed}"
+
+
+# ------------------------------------------------------------------ encodings as text
+
+
+def label(spec: Spec) -> str:
+    """The text for an encoding: its name, with the options given by hand; `parse` reads it."""
+    return repr(spec) if spec.options else spec.name
+
+
+def parse(text: str) -> Spec:
+    """The encoding that a text names: `rope`, or `rope(base=200, pairing="half")`. BadValue where it names none."""
+    found = re.fullmatch(r"\s*([^()]+?)\s*(?:\((.*)\))?\s*", text, re.DOTALL)
+    if found is None:
+        raise BadValue(f"{text!r} is no position encoding: expected a name, or a name with options: rope(base=200)")
+    name, options = found.groups()
+    return get(name, **_options(text, options or ""))
+
+
+def _options(text: str, inside: str) -> dict[str, Any]:
+    try:
+        call = ast.parse(f"_({inside})", mode="eval").body
+        assert isinstance(call, ast.Call)
+        assert not call.args
+        return {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
+    except (SyntaxError, ValueError, AssertionError) as error:
+        raise BadValue(
+            f"cannot read the options of {text!r}: expected NAME(OPTION=VALUE, ...), values as in Python"
+        ) from error
+
+
+def split(text: str) -> list[str]:
+    """The encodings of a list as it is typed, at the commas that are not within options.
+
+    >>> split("rope, rope(base=200, fraction=0.5),alibi")
+    ['rope', 'rope(base=200, fraction=0.5)', 'alibi']
+    """
+    return [part.strip() for part in re.split(r",(?![^(]*\))", text) if part.strip()]
+
+
+def as_text(position: str | Spec) -> str:
+    """An encoding given by name or as a Spec, as text that leads back to it."""
+    text = position if isinstance(position, str) else label(position)
+    if isinstance(position, Spec) and parse(text) != position:
+        raise BadValue(f"the lab writes encodings down as text, but {text} does not lead back to what was given")
+    return text
+
+
+def as_texts(positions: Sequence[str | Spec]) -> tuple[str, ...]:
+    """The same for several."""
+    return tuple(as_text(position) for position in positions)
+
+
+__all__ = ["PUBLISHED", "Recipe", "Settings", "Size", "Trial", "as_texts", "label", "parse", "split"]

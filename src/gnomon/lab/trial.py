@@ -1,0 +1,245 @@
+"""One model of an experiment: built, trained, measured, kept. What it does depends on its Job alone."""
+
+import hashlib
+import json
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from gnomon.checkpoints.native import read_json, save_model
+from gnomon.data import LMBatches, Tokenizer, TokenStore, atomic
+from gnomon.errors import BadInput
+from gnomon.lab.protocols import Targets, by_position, choose_targets, far_attention, possible, surprise
+from gnomon.lab.settings import Settings, Trial
+from gnomon.models import DecoderOnly
+from gnomon.positions import PositionEncoding
+from gnomon.train import adamw, training_step, warmup_cosine
+
+MEASURED = "measured.json"
+LOSSES = 200  # points kept of the training curve
+
+OnStep = Callable[[int, float], None]  # steps taken, loss in nats
+
+
+@dataclass(frozen=True)
+class Text:
+    """A tokenised corpus by its fingerprint, for processes that share the file with its tokens."""
+
+    sha256: str
+    n_documents: int
+
+    def open(self, tokenizer: Tokenizer) -> TokenStore:
+        """The tokens."""
+        return TokenStore.find(self.sha256, self.n_documents, tokenizer)
+
+
+@dataclass(frozen=True)
+class Job:
+    """All that a process needs to run a trial; plain data."""
+
+    trial: Trial
+    settings: Settings
+    training: Text
+    held_out: Text
+    tokenizer: str  # folder of tokenizer.json
+    folder: str  # of the model, and of what is measured
+    module: str  # where the encoding is defined
+    identity: str  # the same for jobs that must give the same numbers
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON-ready data; `from_dict` brings it back."""
+        return {**asdict(self), "settings": self.settings.to_dict()}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> "Job":
+        """From such data."""
+        return cls(
+            **{
+                **data,
+                "trial": Trial(**data["trial"]),
+                "settings": Settings.from_dict(data["settings"]),
+                "training": Text(**data["training"]),
+                "held_out": Text(**data["held_out"]),
+            }
+        )
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a trained model pays. None stands where its encoding has no meaning.
+
+    nats         per length: per document, nats for its targets
+    shifted      per document, at the training length, with the tokens placed at the end of the longest context
+    by_position  nats summed over windows, at each position of the longest context the encoding allows
+    far          at the longest context, the share of attention beyond the training length
+    """
+
+    nats: list[list[float] | None]
+    shifted: list[float] | None
+    by_position: list[float]
+    far: float | None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What came out of a trial.
+
+    first    fingerprint of the first weights of everything that is not position
+    losses   [steps taken, training loss in nats per token], now and then
+    step_cpu_seconds   the processor's time for a step of training, the median, which other programs disturb little
+    identity the job's, by which a result is known to be the one that would come again
+    """
+
+    trial: Trial
+    parameters: int
+    position_parameters: int
+    first: str
+    found: Found
+    losses: list[list[float]]
+    tokens: int
+    train_seconds: float
+    step_cpu_seconds: float
+    measure_seconds: float
+    identity: str
+
+    def save(self, folder: str | Path) -> None:
+        """Write it beside the model."""
+        with atomic(Path(folder) / MEASURED) as file:
+            file.write((json.dumps(asdict(self), allow_nan=False) + "\n").encode())
+
+    @classmethod
+    def load(cls, folder: str | Path) -> "Measured":
+        """Read it back; BadInput where it is missing or not whole."""
+        file = Path(folder) / MEASURED
+        data = read_json(file)
+        try:
+            return cls(**{**data, "trial": Trial(**data["trial"]), "found": Found(**data["found"])})
+        except (TypeError, KeyError) as error:
+            raise BadInput(f"{file} was not written by this version of the lab: {error}") from error
+
+
+def run(job: Job, on_step: OnStep) -> Measured:
+    """Train and measure the job's model, and keep both in its folder."""
+    tokenizer = Tokenizer.load(job.tokenizer)
+    store, held_out = job.training.open(tokenizer), job.held_out.open(tokenizer)
+    s = job.settings
+    targets = choose_targets(held_out, s.train_length, s.factors, s.blocks)
+    model = build(s, job.trial, tokenizer)
+    first = fingerprint(model)
+    began = time.perf_counter()
+    losses, step_seconds = train(model, store, s, job.trial, on_step)
+    trained = time.perf_counter()
+    found = measure(model, targets, s)
+    measured = Measured(
+        trial=job.trial,
+        parameters=sum(p.numel() for p in model.parameters()),
+        position_parameters=sum(p.numel() for name, p in model.named_parameters() if name in of_position(model)),
+        first=first,
+        found=found,
+        losses=losses,
+        tokens=s.train.steps * s.train.batch_size * s.train_length,
+        train_seconds=trained - began,
+        step_cpu_seconds=step_seconds,
+        measure_seconds=time.perf_counter() - trained,
+        identity=job.identity,
+    )
+    save_model(job.folder, model, tokenizer)
+    measured.save(job.folder)  # last: where it is, the trial is complete
+    return measured
+
+
+def build(settings: Settings, trial: Trial, tokenizer: Tokenizer) -> DecoderOnly:
+    """The trial's model. All trials of one seed begin with the same weights but for position: an encoding draws its
+    own from a stream of its own."""
+    size = settings.model
+    torch.manual_seed(trial.seed)
+    return DecoderOnly(
+        tokenizer.vocab_size, size.d_model, size.n_layers, size.n_heads,
+        position=settings.fitted(trial.position), combine=trial.combine,
+        position_dim=size.position_dim if trial.combine == "concat" else None,
+        d_ff=size.d_ff, activation=size.activation, norm=size.norm, embed_scale=size.embed_scale,
+        init_std=size.init_std,
+    )  # fmt: skip
+
+
+def of_position(model: DecoderOnly) -> set[str]:
+    """Names of the weights that are there for position: the encodings' own, and what a concatenation needs."""
+    modules: dict[str, nn.Module] = {
+        name: part for name, part in model.named_modules() if isinstance(part, PositionEncoding)
+    }
+    if model.input.project is not None:
+        modules["input.project"] = model.input.project
+    return {f"{prefix}.{name}" for prefix, part in modules.items() for name, _ in part.named_parameters()}
+
+
+def fingerprint(model: nn.Module) -> str:
+    """SHA-256 of every weight that is not position's, with its name."""
+    assert isinstance(model, DecoderOnly)
+    digest, position = hashlib.sha256(), of_position(model)
+    for name, weight in _named(model):
+        if name not in position:
+            digest.update(name.encode() + weight.detach().cpu().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _named(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    yield from sorted(model.named_parameters())
+
+
+def train(
+    model: DecoderOnly, store: TokenStore, settings: Settings, trial: Trial, on_step: OnStep
+) -> tuple[list[list[float]], float]:
+    """Train the model; returns its training curve and the median seconds of a step.
+
+    The batches depend on the seed alone, so all encodings see the same.
+    """
+    r, name = settings.train, settings.fitted(trial.position).name
+    peak = r.rate_of(name)
+    optimizer = adamw(model, peak, r.weight_decay)
+    batches = LMBatches(store, r.batch_size, settings.train_length, trial.seed)
+    every = max(1, r.steps // LOSSES)
+    losses, seconds = [], []
+    model.train()
+    for step in range(r.steps):
+        began = time.process_time()
+        rate = warmup_cosine(step, peak, r.warmup, r.steps, r.floor * peak)
+        loss = training_step(model, optimizer, torch.from_numpy(batches.batch(step)), None, rate, r.clip)
+        seconds.append(time.process_time() - began)
+        if (step + 1) % every == 0 or step + 1 == r.steps:
+            losses.append([step + 1, loss.mean.item()])
+            on_step(step + 1, losses[-1][1])
+    model.eval()
+    return losses, statistics.median(seconds)
+
+
+def measure(model: DecoderOnly, targets: Targets, settings: Settings) -> Found:
+    """Everything that is measured of a trained model."""
+    lengths = settings.lengths
+    L, longest = lengths[0], lengths[-1]
+    return Found(
+        nats=[surprise(model, targets, n).tolist() if possible(model, n) else None for n in lengths],
+        shifted=surprise(model, targets, L, longest - L).tolist() if possible(model, L, longest - L) else None,
+        by_position=by_position(model, targets, max(n for n in lengths if possible(model, n))).tolist(),
+        far=far_attention(model, targets, L) if possible(model, longest) else None,
+    )
+
+
+__all__ = [
+    "MEASURED",
+    "Found",
+    "Job",
+    "Measured",
+    "Text",
+    "build",
+    "fingerprint",
+    "measure",
+    "of_position",
+    "run",
+    "train",
+]

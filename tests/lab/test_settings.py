@@ -1,0 +1,99 @@
+"""Settings are plain data: they can be written down, read back, and mean the same."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gnomon as gn
+from gnomon.errors import BadValue
+from gnomon.lab import Recipe, Settings
+from gnomon.lab.settings import as_texts, label, parse, split
+
+SPECS = st.one_of(
+    st.sampled_from(gn.positions.names()).map(gn.positions.get),
+    st.builds(
+        lambda base, pairing: gn.positions.get("rope", base=base, pairing=pairing),
+        st.floats(2, 1e6),
+        st.sampled_from(["half", "interleaved"]),
+    ),
+)
+
+
+@given(st.lists(SPECS, min_size=1, max_size=4))
+def test_encodings_written_down_lead_back_to_themselves(specs):
+    texts = as_texts(specs)
+    assert [parse(text) for text in texts] == specs
+    assert split(", ".join(texts)) == list(texts)
+    assert [label(parse(text)) for text in texts] == list(texts)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("rop", "did you mean 'rope'"),
+        ("rope(bas=2)", "did you mean 'base'"),
+        ("rope(2)", "OPTION=VALUE"),
+        ("rope(base=", "no position encoding"),
+        ("rope(base=open('x'))", "OPTION=VALUE"),
+        ("rope(base=1) extra", "no position encoding"),
+        ("", "no position encoding"),
+    ],
+)
+def test_what_names_no_encoding_is_refused(text, says):
+    with pytest.raises(BadValue, match=says.replace("(", r"\(")):
+        parse(text)
+
+
+def test_settings_survive_being_written_as_json(settings):
+    assert Settings.from_dict(json.loads(json.dumps(settings.to_dict()))) == settings
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"train_length": 3}, "train_length must be at least 4"),
+        ({"factors": ()}, "factors"),
+        ({"factors": (0, 2)}, "factors"),
+        ({"seeds": 0}, "seeds"),
+        ({"positions": ()}, "at least one"),
+        ({"positions": ("rope", "nope")}, "nope"),
+        ({"combine": ("append",)}, "append"),
+        ({"train": Recipe(steps=0)}, "train.steps"),
+    ],
+)
+def test_settings_that_cannot_be_right_are_refused(settings, changes, says):
+    with pytest.raises(BadValue, match=says):
+        replace(settings, **changes)
+
+
+def test_the_training_length_is_always_measured_first():
+    assert Settings(train_length=8, factors=(4, 2)).lengths == [8, 16, 32]
+
+
+def test_ways_to_combine_multiply_the_encodings_of_the_input_alone(settings):
+    """S12: sum or concatenation is an axis of the grid where position meets the token vectors."""
+    grid = replace(settings, positions=("rope", "sinusoidal", "learned"), combine=("add", "concat"))
+    assert [trial.label for trial in grid.trials()] == [
+        "rope", "sinusoidal", "sinusoidal concat", "learned", "learned concat",
+    ]  # fmt: skip
+
+
+def test_trials_have_folders_of_their_own(settings):
+    positions = ("rope", "rope(base=200)", "learned", "rope")
+    grid = replace(settings, positions=positions, combine=("add", "concat"), seeds=2)
+    folders = [trial.folder for trial in grid.trials()]
+    assert len(folders) == len(set(folders)) == 2 * 4
+    assert all(folder.strip("/.") == folder and "/" not in folder for folder in folders)
+
+
+def test_tables_fit_the_training_length_unless_a_size_is_given_by_hand():
+    """T5's far buckets and rows of a learned table that training never reaches would hold noise."""
+    settings = Settings(train_length=16)
+    assert settings.fitted("t5").options == {"max_distance": 16, "n_buckets": 16}
+    assert settings.fitted("t5(max_distance=40)").options == {"max_distance": 40, "n_buckets": 16}
+    assert settings.fitted("learned").options == {"max_positions": 16}
+    assert settings.fitted("rope").options == {}
+    assert Settings(train_length=64).fitted("t5").options == {"max_distance": 64}
