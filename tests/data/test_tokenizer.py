@@ -209,13 +209,16 @@ def test_pickled_is_the_same_tokenizer(any_tokenizer: Tokenizer) -> None:
 
 
 def test_another_library_reads_the_saved_folder(byte_level: Tokenizer, tmp_path: Path) -> None:
-    from transformers import AutoTokenizer
+    """Through the class it finds itself, and through the one our config names, which older releases need."""
+    import transformers
 
     byte_level.save(tmp_path)
-    other = AutoTokenizer.from_pretrained(tmp_path)
-    assert other("the dog 世\n").input_ids == byte_level.encode("the dog 世\n")
-    assert other.decode(byte_level.encode("the dog 世\n")) == "the dog 世\n"
-    assert other.eos_token_id == byte_level.eos_id
+    named = json.loads((tmp_path / "tokenizer_config.json").read_text(encoding="utf-8"))["tokenizer_class"]
+    for kind in [transformers.AutoTokenizer, getattr(transformers, named)]:
+        other = kind.from_pretrained(tmp_path)
+        assert other("the dog 世\n").input_ids == byte_level.encode("the dog 世\n")
+        assert other.decode(byte_level.encode("the dog 世\n")) == "the dog 世\n"
+        assert other.eos_token_id == byte_level.eos_id
 
 
 def test_the_end_of_text_of_a_foreign_folder_is_the_one_its_config_names(tmp_path: Path) -> None:
@@ -227,6 +230,7 @@ def test_the_end_of_text_of_a_foreign_folder_is_the_one_its_config_names(tmp_pat
         (tmp_path / "tokenizer_config.json").write_text(json.dumps({"eos_token": form}))
         assert Tokenizer.load(tmp_path).eos_id == 257
         assert Tokenizer.load(Tokenizer.load(tmp_path).save(tmp_path / "copy")).eos_id == 257
+        assert pickle.loads(pickle.dumps(Tokenizer.load(tmp_path))).eos_id == 257
 
 
 def test_truncation_and_padding_left_in_a_file_change_nothing(tmp_path: Path) -> None:
