@@ -1,13 +1,13 @@
 """Training: loss, optimizer, schedule, the step, and runs that can be stopped and gone on with."""
 
 from gnomon.train.config import TrainConfig
-from gnomon.train.evaluate import Evaluation, evaluate
+from gnomon.train.evaluation import Evaluation, evaluate
 from gnomon.train.loop import Report, resume, train
 from gnomon.train.loss import Loss, cross_entropy, next_token_loss, window_loss
 from gnomon.train.metrics import plot_loss, read_metrics
 from gnomon.train.optim import adamw
-from gnomon.train.resume import State, read_state
 from gnomon.train.schedule import warmup_cosine
+from gnomon.train.state import State, read_state
 from gnomon.train.step import NotFinite, training_step
 
 __all__ = [

@@ -30,7 +30,7 @@ class TrainConfig:
     save_every: int | None = 500
     sample_every: int | None = 500
     seed: int = 0  # of the order of the text and of dropout
-    dtype: str = "float32"  # of products; "auto" asks the device
+    dtype: str = "auto"  # of the products, see training_dtype
 
     def __post_init__(self) -> None:
         for name in ("steps", "batch_size", "length", "accumulate", "log_every", "eval_windows"):

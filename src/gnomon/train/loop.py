@@ -20,11 +20,11 @@ from gnomon.checkpoints.native import load, sweep
 from gnomon.data import TokenStore
 from gnomon.errors import BadInput, BadValue
 from gnomon.train.config import TrainConfig
-from gnomon.train.evaluate import Evaluation
+from gnomon.train.evaluation import Evaluation
 from gnomon.train.interrupt import ctrl_c_asks
 from gnomon.train.metrics import MetricsLog, plot_loss
-from gnomon.train.resume import read_state, restore
 from gnomon.train.run import Run
+from gnomon.train.state import read_state, restore
 
 METRICS, PLOT = "metrics.jsonl", "loss.png"
 
@@ -60,9 +60,7 @@ def train(
     Raises BadValue for a folder that already holds something, for windows longer than the model's positions, and
     where the loss stops being a number (the folder then holds the last good save).
     """
-    folder = Path(run_folder)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise BadValue(f"{folder} already exists and is not empty: resume the run in it, or choose another folder")
+    folder = check_new(run_folder)
     run = Run(model, train_store, valid_store, config, folder, origin or {})
     run.save(0)  # a folder that cannot be written is known before the first step
     return _go(run, quiet)
@@ -95,6 +93,14 @@ def resume(
     run.state = replace(run.state, step=state.step)
     sweep(folder)
     return _go(run, quiet)
+
+
+def check_new(folder: str | Path) -> Path:
+    """The folder of a new run; BadValue where something is there that it would replace."""
+    folder = Path(folder)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise BadValue(f"{folder} already exists and is not empty: resume the run in it, or choose another folder")
+    return folder
 
 
 def _go(run: Run, quiet: bool) -> Report:
@@ -149,4 +155,4 @@ def _say(text: str, quiet: bool) -> None:
         tqdm.write(text, file=sys.stderr)
 
 
-__all__ = ["METRICS", "PLOT", "Report", "resume", "train"]
+__all__ = ["METRICS", "PLOT", "Report", "check_new", "resume", "train"]

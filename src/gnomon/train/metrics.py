@@ -58,7 +58,7 @@ def plot_loss(metrics: Metrics, path: Path) -> None:
 
     trained = [(line["step"], line["loss"]) for line in metrics if "loss" in line]
     held_out = [(line["step"], line["valid_loss"]) for line in metrics if "valid_loss" in line]
-    figure = Figure(figsize=(7, 4), layout="constrained")
+    figure = Figure(figsize=(7, 4))
     FigureCanvasAgg(figure)
     axes = figure.subplots()
     if trained:
@@ -68,7 +68,8 @@ def plot_loss(metrics: Metrics, path: Path) -> None:
     if held_out:
         axes.plot(*zip(*held_out, strict=True), "o-", color="tab:red", label="held out")
     axes.set(xlabel="step", ylabel="loss (nats per token)")
-    axes.legend()
+    if trained or held_out:
+        axes.legend()
     axes.grid(alpha=0.3)
     with atomic(path) as file:
         figure.savefig(file, format="png", dpi=120)

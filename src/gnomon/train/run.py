@@ -19,11 +19,11 @@ from gnomon.generate import Sample, generate
 from gnomon.layout import Layout
 from gnomon.models import DecoderOnly
 from gnomon.train.config import TrainConfig
-from gnomon.train.evaluate import Evaluation, evaluate
+from gnomon.train.evaluation import Evaluation, evaluate
 from gnomon.train.loss import Loss
 from gnomon.train.optim import adamw
-from gnomon.train.resume import State, save_run
 from gnomon.train.schedule import warmup_cosine
+from gnomon.train.state import State, save_run
 from gnomon.train.step import NotFinite, training_step
 
 
@@ -40,17 +40,18 @@ class Run:
         origin: Mapping[str, Any],
     ) -> None:
         """Raises BadValue where the model cannot be trained like this, before anything is written."""
-        self.model, self.inner, self.config, self.folder = model, unwrapped(model), config, folder
+        self.model, self.inner, self.folder = model, unwrapped(model), folder
         _check(self.inner, train_store, config)
         self.device = next(model.parameters()).device
-        self.dtype = resolve_dtype(config.dtype, self.device)
+        self.dtype = training_dtype(config.dtype, self.device)
+        self.config = replace(config, dtype=str(self.dtype).removeprefix("torch."))  # "auto" is decided once a run
         if self.dtype == torch.float64:
             model.to(self.dtype)
         self.optimizer = adamw(model, config.lr, config.weight_decay)
         self.batches = LMBatches(train_store, config.batch_size, config.length, config.seed)
         self.windows = windows_for_eval(valid_store, config.length, config.eval_windows)
         self.first_token = int(train_store.tokens[0]) if train_store.eos_id is None else train_store.eos_id
-        self.state = State(0, config, hashlib.sha256(train_store.tokens.tobytes()).hexdigest(), origin)
+        self.state = State(0, self.config, hashlib.sha256(train_store.tokens.tobytes()).hexdigest(), origin)
         self.steps, self.seconds = 0, 0.0  # taken here, and the time they took
 
     def step(self, number: int) -> Loss:
@@ -102,6 +103,12 @@ class Run:
         self.state = state
 
 
+def training_dtype(name: str, device: torch.device) -> torch.dtype:
+    """The dtype of a name. "auto" is float32 on a CPU: there a stopwatch says whether bfloat16 pays, and what numbers a
+    seed gives must not depend on how busy the machine is."""
+    return torch.float32 if name == "auto" and device.type == "cpu" else resolve_dtype(name, device)
+
+
 def _check(model: DecoderOnly, store: TokenStore, config: TrainConfig) -> None:
     if not model.config.causal:
         raise BadValue("a bidirectional model sees the token it is asked for: train one with causal=True")
@@ -118,4 +125,4 @@ def _mixed_seed(seed: int, number: int) -> int:
     return int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0])
 
 
-__all__ = ["Run"]
+__all__ = ["Run", "training_dtype"]

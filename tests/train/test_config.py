@@ -1,0 +1,47 @@
+"""Settings that cannot be right are refused by name before anything starts."""
+
+from dataclasses import replace
+
+import pytest
+
+from gnomon.errors import BadValue
+from gnomon.train import TrainConfig
+from gnomon.train.config import CHANGEABLE
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("steps", 0), ("batch_size", 0), ("length", 0), ("accumulate", 0), ("log_every", 0), ("eval_windows", 0),
+        ("eval_every", 0), ("save_every", -1), ("sample_every", 0), ("warmup", -1), ("seed", -1),
+        ("weight_decay", -0.1),
+        ("lr", 0.0), ("lr", float("nan")), ("lr", float("inf")), ("floor", 1.5), ("clip", 0.0), ("dtype", "float8"),
+    ],
+)  # fmt: skip
+def test_a_setting_that_cannot_be_right_is_named(setting, value):
+    with pytest.raises(BadValue, match=setting):
+        TrainConfig(**{setting: value})
+
+
+def test_a_batch_has_at_least_as_many_windows_as_pieces():
+    with pytest.raises(BadValue, match="2 windows cannot be cut into 3"):
+        TrainConfig(batch_size=2, accumulate=3)
+
+
+def test_float16_is_refused_with_the_way_out():
+    with pytest.raises(BadValue, match="bfloat16"):
+        TrainConfig(dtype="float16")
+
+
+def test_what_leaves_it_the_same_run_may_change():
+    config = TrainConfig()
+    assert config.changed(steps=9, save_every=None) == replace(config, steps=9, save_every=None)
+    assert config.changed(lr=config.lr) == config
+
+
+def test_what_would_make_it_another_run_may_not_change():
+    for setting in set(TrainConfig.__dataclass_fields__) - set(CHANGEABLE):
+        with pytest.raises(BadValue, match=f"this run has {setting}="):
+            TrainConfig().changed(**{setting: 7})
+    with pytest.raises(BadValue, match="did you mean 'steps'"):
+        TrainConfig().changed(step=7)

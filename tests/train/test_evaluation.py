@@ -1,0 +1,63 @@
+"""Held-out loss is a mean over tokens, measured without dropout, and bits per byte follow from it."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from gnomon.data import windows_for_eval
+from gnomon.train import Evaluation, evaluate
+
+
+class Uniform(nn.Module):
+    """Every token alike."""
+
+    def __init__(self, vocab_size: int) -> None:
+        super().__init__()
+        self.logit = nn.Parameter(torch.zeros(vocab_size))
+
+    def forward(self, ids, at=None):
+        return self.logit.expand(*ids.shape, -1)
+
+
+def test_a_model_that_knows_nothing_pays_log_v_a_token(text):
+    V = text.tokenizer.vocab_size
+    found = evaluate(Uniform(V), windows_for_eval(text.valid, 8))
+    assert found.loss == pytest.approx(math.log(V), rel=1e-6)
+    assert found.perplexity == pytest.approx(V, rel=1e-5)
+
+
+def test_bits_per_byte_share_the_nats_over_the_bytes_of_the_targets():
+    assert Evaluation(nats=8 * math.log(2), targets=3, n_bytes=4).bits_per_byte == pytest.approx(2.0)
+
+
+def test_bytes_are_those_of_the_targets(text):
+    windows = windows_for_eval(text.valid, 8, limit=5)
+    targets = windows.ids[:, 1:]
+    expected = int((targets != text.valid.eos_id).sum())  # the byte tokenizer: one byte a token, none for end-of-text
+    assert evaluate(Uniform(text.tokenizer.vocab_size), windows).n_bytes == expected < targets.size
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 100])
+def test_batches_of_any_size_give_the_same_loss(text, build, batch_size):
+    model, windows = build().double(), windows_for_eval(text.valid, 8, limit=7)
+    assert evaluate(model, windows, batch_size).loss == pytest.approx(evaluate(model, windows, 7).loss, rel=1e-12)
+
+
+def test_dropout_sleeps_and_the_model_comes_back_in_its_mode(text, build):
+    windows = windows_for_eval(text.valid, 8, limit=4)
+    model, plain = build(dropout=0.9), build(dropout=0.0)
+    model.train()
+    assert evaluate(model, windows).nats == evaluate(model, windows).nats == evaluate(plain, windows).nats
+    assert model.training
+    model.eval()
+    evaluate(model, windows)
+    assert not model.training
+    model.train()
+    ids = torch.from_numpy(windows.ids.astype("int64"))[:, :-1]
+    assert not model(ids).equal(model(ids))  # so that there was something to put to sleep
+
+
+def test_an_absurd_loss_has_an_infinite_perplexity_and_no_error():
+    assert Evaluation(nats=1000.0, targets=1, n_bytes=1).perplexity == math.inf

@@ -1,0 +1,49 @@
+"""Every weight belongs to the optimizer once, and decays only where it should."""
+
+import pytest
+import torch
+
+from gnomon.embed import TokenEmbedding
+from gnomon.models import DecoderOnly
+from gnomon.positions import PositionEncoding, names
+from gnomon.train import adamw
+
+
+def model_of(position: str, tied: bool = True) -> DecoderOnly:
+    options = {"max_positions": 8} if position == "learned" else {}
+    return DecoderOnly(11, 8, 2, 2, position=position, tied=tied, d_embed=4 if tied else None, **options)
+
+
+@pytest.mark.parametrize("position", names())
+@pytest.mark.parametrize("tied", [True, False])
+def test_every_weight_is_in_exactly_one_group(position, tied):
+    model = model_of(position, tied)
+    held = [id(p) for group in adamw(model, 1e-3).param_groups for p in group["params"]]
+    assert sorted(held) == sorted({id(p) for p in model.parameters()})
+
+
+def test_a_tied_table_is_one_weight_in_count_and_in_the_optimizer():
+    model = DecoderOnly(4, 3, 0, 1, position="none", d_head=3, placement="post")  # V = 4, D = 3: nothing but the table
+    assert sum(p.numel() for p in model.parameters()) == 12
+    assert sum(p.numel() for group in adamw(model, 1e-3).param_groups for p in group["params"]) == 12
+
+
+def test_decay_scales_a_weight_once_a_step_and_spares_tables_norms_biases_and_positions():
+    model = model_of("t5")
+    spared = {
+        p for part in model.modules() if isinstance(part, TokenEmbedding | PositionEncoding) for p in part.parameters()
+    }
+    for p in model.parameters():
+        p.data.fill_(1.0)
+        p.grad = torch.zeros_like(p)
+    adamw(model, lr=0.1, weight_decay=0.5).step()
+    for name, p in model.named_parameters():
+        expected = 0.95 if p.dim() >= 2 and p not in spared else 1.0  # 1 - lr * weight_decay
+        assert p.eq(expected).all(), name
+
+
+def test_frozen_weights_are_left_out():
+    model = model_of("learned")
+    model.input.position.weight.requires_grad_(False)
+    held = {id(p) for group in adamw(model, 1e-3).param_groups for p in group["params"]}
+    assert id(model.input.position.weight) not in held
