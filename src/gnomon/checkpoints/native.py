@@ -95,6 +95,7 @@ def write_model(
     inner = unwrapped(model)
     tokenizer = inner.tokenizer if tokenizer is None else tokenizer
     weights = {plain_name(name): tensor for name, tensor in inner.state_dict().items()}
+    _check_each_once(weights)
     about = {
         "format": FORMAT,
         "dtype": _common_dtype(weights),
@@ -133,6 +134,17 @@ def plain_name(name: str) -> str:
     'blocks.0.ffn.up.weight'
     """
     return _WRAPPER.sub("", name)
+
+
+def _check_each_once(weights: Mapping[str, Tensor]) -> None:
+    first: dict[int, str] = {}
+    for name in sorted(weights):
+        other = first.setdefault(weights[name].data_ptr(), name)
+        if other != name:
+            raise BadValue(
+                f"{other} and {name} are one tensor, which loading would make two: to tie a head to its table, build "
+                "the model with tied=True"
+            )
 
 
 def _common_dtype(weights: Mapping[str, Tensor]) -> str:
