@@ -248,7 +248,10 @@ def test_a_cached_step_after_1024_tokens_costs_less_than_a_twentieth_of_the_whol
     with torch.inference_mode():
         cache = model.cache(kind, capacity=1100)
         model(ids[:, :1024], cache=cache)
-        whole, one = fastest(lambda: model(ids), 3), fastest(lambda: model(ids[:, 1024:], cache=cache), 20)
+        whole = one = float("inf")
+        for _ in range(4):  # in turns: a busy machine slows both down
+            whole = min(whole, fastest(lambda: model(ids), 2))
+            one = min(one, fastest(lambda: model(ids[:, 1024:], cache=cache), 15))
     assert one < whole / 20, f"{one * 1e3:.2f} ms against {whole * 1e3:.1f} ms"
 
 

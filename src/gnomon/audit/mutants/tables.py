@@ -6,6 +6,7 @@ from unittest.mock import patch
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from gnomon.audit.mutants.mutant import Planting, mutant, together
 from gnomon.embed.input import InputLayer
@@ -37,6 +38,32 @@ def the_tables_layout_is_ignored() -> Planting:
         return healthy(Sinusoidal(self.d_model, self.base), at, dtype)
 
     return patch.object(Sinusoidal, "vectors", vectors)
+
+
+@mutant("sinusoid", "as published", "sinusoidal")
+def odd_widths_lose_a_channel() -> Planting:
+    """With an odd width the last sine has no cosine, and both are left out."""
+    healthy = Sinusoidal.vectors
+
+    def vectors(self: Sinusoidal, at: Layout, dtype: torch.dtype = torch.float32) -> Float:
+        rows = healthy(self, at, dtype)
+        return F.pad(rows[..., :-1], (0, 1)) if self.d_model % 2 else rows
+
+    return patch.object(Sinusoidal, "vectors", vectors)
+
+
+@mutant("table", "past the table is an error", "learned")
+def the_bound_counts_new_tokens_only() -> Planting:
+    """How many tokens come is checked, not where they sit, and with a cache positions wrap around."""
+
+    def check(self: Learned, at: Layout) -> None:
+        healthy(self, Layout.dense(*at.shape))
+
+    def vectors(self: Learned, at: Layout, dtype: torch.dtype = torch.float32) -> Float:
+        return self.weight[at.pos % self.max_positions]
+
+    healthy = Learned.check
+    return together(patch.object(Learned, "check", check), patch.object(Learned, "vectors", vectors))
 
 
 @mutant("table", "past the table is an error", "learned")
