@@ -101,7 +101,7 @@ class Layout:
         if attention_mask is None:
             if position_ids is None:
                 raise BadValue("from_hf needs attention_mask, position_ids or both; got neither")
-            attention_mask = torch.ones_like(position_ids)
+            attention_mask = torch.ones_like(position_ids, dtype=torch.bool)
         at = Layout.padded(attention_mask)
         if position_ids is None:
             return at
