@@ -7,7 +7,7 @@ import pytest
 
 from gnomon.data import Corpus, Tokenizer, TokenStore
 from gnomon.lab import Recipe, Report, Settings, Size
-from gnomon.lab.extrapolation import experiment
+from gnomon.lab.experiments import experiment
 
 SENTENCE = "the dog bit the man and then a cat saw that old bird near water while rain fell on every quiet roof"
 WORDS = SENTENCE.split(" ")

@@ -23,7 +23,7 @@ def test_the_value_is_what_was_measured():
 @given(st.integers(0, 99), st.floats(0.5, 2))
 @settings(max_examples=20, deadline=None)
 def test_what_all_documents_agree_on_is_certain(seed, ratio):
-    """Each document pays `ratio` times as much: whichever are drawn, that is the increase. Unpaired draws would differ."""
+    """Each document pays `ratio` times as much: that is the increase, whichever are drawn."""
     found = Bootstrap(SIZES).increase(ratio * nats(seed), nats(seed))
     assert (found.value, found.low, found.high) == pytest.approx((ratio - 1,) * 3, abs=1e-9)
 
@@ -38,7 +38,7 @@ def test_what_documents_disagree_on_is_not():
 
 
 def test_the_interval_holds_the_truth_about_as_often_as_it_says():
-    """Documents from a known population: 95 % of intervals should hold its mean; with 30 documents slightly fewer do."""
+    """Documents of a known population: 95 % of intervals hold its mean; with 30 documents, slightly fewer."""
     rng = np.random.default_rng(1)
     hits = 0
     for _ in range(200):

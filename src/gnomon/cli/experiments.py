@@ -46,7 +46,7 @@ def perform(
     settings: "Settings", corpus: "Corpus", folder: Path, workers: int | None, resume: bool, quiet: bool
 ) -> "Report":
     """Prepare the experiment, say what will happen, do it."""
-    from gnomon.lab.extrapolation import perform, workers_for
+    from gnomon.lab.experiments import perform, workers_for
     from gnomon.lab.prepare import prepare
 
     lab = prepare(settings, corpus, folder, quiet)

@@ -4,7 +4,7 @@ report = gn.lab.extrapolation(["rope", "alibi"], folder="runs/mine")
 print(report.table())
 """
 
-from gnomon.lab.extrapolation import experiment, extrapolation
+from gnomon.lab.experiments import experiment, extrapolation
 from gnomon.lab.report import Report, Sample
 from gnomon.lab.settings import Recipe, Settings, Size
 

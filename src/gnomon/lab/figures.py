@@ -81,8 +81,8 @@ def by_position(report: Report, size: tuple[float, float] = WIDE) -> "Figure":
     with _drawing():
         figure, axes = _canvas(
             report, size, 2.2, f"Loss by position, trained on {L} tokens",
-            f"Windows of {grouped(longest)} held-out tokens read in one piece, against what a byte trigram pays for the "
-            "same text, which is easier in some places. Grey: what training reached.",
+            f"Windows of {grouped(longest)} held-out tokens read in one piece, against what a trigram pays for the "
+            "same text. Grey: what training reached.",
         )  # fmt: skip
         for line in lines:
             axes.plot(line.x, line.y, color=line.colour, marker=line.marker, markersize=3.2, lw=1.7, zorder=3)

@@ -95,9 +95,9 @@ def _lead(report: Report) -> str:
     L, longest = report.settings.train_length, report.settings.lengths[-1]
     return (
         "A Transformer reads all tokens at once; a position encoding is what tells it where each one stands. Here the "
-        f"same small model was trained {len(report.rows)} times, each time with another encoding, on windows of {L} tokens. "
-        f"Then it was given more and more text in front of the same held-out tokens, up to {grouped(longest)}: does it make "
-        "use of lengths it never met in training, ignore them, or break?"
+        f"same small model was trained {len(report.rows)} times, each time with another encoding, on windows of {L} "
+        "tokens. Then it was given more and more text in front of the same held-out tokens, up to "
+        f"{grouped(longest)}: does it make use of lengths it never met in training, ignore them, or break?"
     )
 
 
@@ -151,8 +151,8 @@ def _curves_caption(report: Report) -> str:
 def _positions_caption(report: Report) -> str:
     L, longest = report.settings.train_length, report.settings.lengths[-1]
     return (
-        f"Windows of {grouped(longest)} tokens read in one piece: what each place in the window costs, against what the "
-        f"byte trigram pays for the same text. Training reached place {L} (grey); where a curve turns up after it, "
+        f"Windows of {grouped(longest)} tokens read in one piece: what each place in the window costs, against what "
+        f"the trigram pays for the same text. Training reached place {L} (grey); where a curve turns up behind it, "
         "the encoding gives way."
     )
 

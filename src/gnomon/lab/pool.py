@@ -9,7 +9,8 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from queue import Empty, SimpleQueue
 
@@ -34,10 +35,7 @@ def run_jobs(jobs: Sequence[Job], workers: int, on_event: OnEvent) -> None:
     events: SimpleQueue[tuple[Job, Event]] = SimpleQueue()
     for job in jobs:
         todo.put(job)
-    processes = [_start(jobs[0].settings.threads) for _ in range(min(workers, len(jobs)))]
-    try:
-        for process in processes:
-            threading.Thread(target=_feed, args=(process, todo, events), daemon=True).start()
+    with _workers(min(workers, len(jobs)), jobs[0].settings.threads, partial(_feed, todo=todo, events=events)):
         left = len(jobs)
         while left:
             job, event = events.get()
@@ -45,11 +43,26 @@ def run_jobs(jobs: Sequence[Job], workers: int, on_event: OnEvent) -> None:
                 raise _error(event)
             left -= event["event"] == "done"
             on_event(job, event)
+
+
+@contextmanager
+def _workers(many: int, threads: int, feed: Callable[["subprocess.Popen[str]"], None]) -> Iterator[None]:
+    """Workers inside the `with`, each fed by a thread of ours; after it, none."""
+    processes = [_start(threads) for _ in range(many)]
+    feeders = [threading.Thread(target=feed, args=(process,), daemon=True) for process in processes]
+    try:
+        for feeder in feeders:
+            feeder.start()
+        yield
     finally:
         for process in processes:
             process.kill()
-        for process in processes:
+        for feeder, process in zip(feeders, processes, strict=True):
+            feeder.join()
             process.wait()
+            for pipe in (process.stdin, process.stdout):
+                with suppress(OSError):  # what was not read by a dead worker cannot be flushed
+                    pipe.close()  # type: ignore[union-attr]
 
 
 def _start(threads: int) -> "subprocess.Popen[str]":

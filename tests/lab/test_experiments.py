@@ -1,0 +1,359 @@
+"""The experiment as a whole: what it takes, what it leaves behind, how it goes on after an interruption."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+import gnomon as gn
+from gnomon.data import Corpus
+from gnomon.errors import BadInput, BadValue
+from gnomon.lab import Recipe, Size, extrapolation
+from gnomon.lab import pool as pool_module
+from gnomon.lab import worker as worker_module
+from gnomon.lab.experiments import experiment, workers_for
+from gnomon.lab.pool import run_jobs
+from gnomon.lab.prepare import finished, holds_another, prepare
+from gnomon.lab.trial import MEASURED, Job, Measured
+from gnomon.positions import PositionEncoding
+
+MINE = '''
+from gnomon.positions import PositionEncoding
+
+class Slow(PositionEncoding):
+    """A bias that fades with distance, faster in later heads."""
+    name = "slow"
+    acts = "score"
+    relative = True
+    beyond = "never measured"
+
+    def __init__(self, n_heads, rate=0.1):
+        super().__init__()
+        self.n_heads, self.rate = n_heads, rate
+
+    def heads(self):
+        return self.n_heads
+
+    def bias(self, h, q, k):
+        return -self.rate * (h + 1) * (q - k).abs()
+'''
+
+
+@pytest.fixture
+def my_module(tmp_path, monkeypatch):
+    """A module of a user's on the path, for this process and those it starts."""
+    (tmp_path / "my_lab_encoding.py").write_text(MINE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    import my_lab_encoding
+
+    yield my_lab_encoding
+    from gnomon.positions import base
+
+    base._REGISTRY.pop("slow")
+    del sys.modules["my_lab_encoding"]
+
+
+def identical(one: Measured, other: Measured) -> bool:
+    """Whether all numbers that are not times agree to the last bit."""
+    quiet = {"train_seconds": 0.0, "measure_seconds": 0.0, "step_cpu_seconds": 0.0}
+    return replace(one, **quiet) == replace(other, **quiet)
+
+
+# ------------------------------------------------------------------ same numbers
+
+
+def test_the_same_seed_gives_the_same_numbers_in_workers_and_here(settings, corpus, folder, report, tmp_path):
+    """Two processes beside each other, after the fixture's run in this one: every number agrees to the last bit."""
+    two = replace(settings, positions=("rope", "t5"))
+    experiment(two, corpus, tmp_path, workers=2)
+    for trial in two.trials():
+        assert identical(Measured.load(tmp_path / trial.folder), Measured.load(folder / trial.folder))
+        weights = [(path / trial.folder / "model.safetensors").read_bytes() for path in (tmp_path, folder)]
+        assert weights[0] == weights[1]
+
+
+def test_another_seed_gives_other_numbers_and_seeds_are_pooled(settings, corpus, report):
+    two = experiment(replace(settings, positions=("rope",), seeds=2), corpus, workers=1)
+    [row] = two.rows
+    assert row.by_seed[0] == [bits.value for bits in report.row("rope").bits]
+    assert row.by_seed[1] != row.by_seed[0]
+    assert row.bits[0].value == pytest.approx(sum(bits[0] for bits in row.by_seed) / 2)
+
+
+def test_threads_of_this_process_are_left_as_they_were(settings, corpus, tmp_path):
+    before = torch.get_num_threads()
+    experiment(replace(settings, positions=("none",), threads=before + 1), corpus, tmp_path, workers=1)
+    assert torch.get_num_threads() == before
+
+
+# ------------------------------------------------------------------ one's own
+
+
+def test_encodings_of_ones_own_are_measured_like_all_others(my_module, settings, corpus, tmp_path):
+    """By name, in worker processes, with options: the class is defined outside the package."""
+    spec = gn.positions.get("slow", rate=0.5)
+    report = extrapolation(
+        ["slow", spec], corpus=corpus, train_length=8, factors=(1, 2), steps=2,
+        model=settings.model, folder=tmp_path / "lab", workers=2,
+    )  # fmt: skip
+    assert [row.label for row in report.rows] == ["slow", "slow(rate=0.5)"]
+    assert report.rows[0].bits != report.rows[1].bits
+    assert report.rows[0].beyond == "never measured"
+    assert "slow" in report.table()
+
+
+def test_an_encoding_of_the_calling_script_is_measured_in_its_process():
+    jobs = [type("J", (), {"module": "__main__", "settings": None})(), None]
+    assert workers_for(jobs[:1], 2) == 1
+
+
+def test_a_module_that_workers_cannot_import_is_named(settings, corpus, tmp_path):
+    class Local(PositionEncoding):
+        """Defined inside a test, where no other process finds it."""
+
+        name = "local to a test"
+
+    Local.__module__ = "no_such_module_anywhere"
+    try:
+        [job] = prepare(replace(settings, positions=("local to a test",)), corpus, tmp_path, quiet=True).jobs()
+        error = pool_module._error(served(job))
+        assert isinstance(error, BadValue)
+        assert re.search("no_such_module_anywhere.*one worker", str(error))
+    finally:
+        from gnomon.positions import base
+
+        base._REGISTRY.pop("local to a test")
+
+
+def test_a_corpus_may_be_files(settings, corpus, tmp_path):
+    for i, document in enumerate(corpus.documents):
+        (tmp_path / f"{i:02}.txt").write_text(document.text)
+    report = extrapolation(
+        ["none"], corpus=tmp_path, train_length=8, factors=(1, 2), steps=1, model=settings.model, workers=1
+    )  # fmt: skip
+    assert report.about["corpus"]["sha256"] == Corpus.open(tmp_path).sha256
+
+
+def test_position_may_be_concatenated(settings, corpus):
+    """S12: the two ways side by side; the second has a projection of its own and the same beginning otherwise."""
+    grid = replace(settings, positions=("sinusoidal",), combine=("add", "concat"))
+    report = experiment(grid, corpus, workers=1)
+    added, beside = report.rows
+    assert (added.label, beside.label) == ("sinusoidal", "sinusoidal concat")
+    assert beside.position_parameters == (16 + 32) * 16 + 16
+    assert report.same_start
+    assert added.bits != beside.bits
+
+
+# ------------------------------------------------------------------ text that does not do
+
+
+def test_text_that_is_too_short_is_refused_before_anything_is_trained(settings, tmp_path):
+    texts = ["short", "and shorter", "a longer text, which is all the same too short for it"]
+    with pytest.raises(BadInput, match="no held-out document has the 33 tokens"):
+        experiment(settings, Corpus.from_texts(texts), tmp_path / "lab", workers=1)
+    assert not any((tmp_path / "lab").glob("*/"))
+
+
+# ------------------------------------------------------------------ folders
+
+
+def test_a_folder_holds_one_experiment(settings, corpus, folder, report):
+    with pytest.raises(BadValue, match="train.steps 4 there, 5 here"):
+        experiment(replace(settings, train=replace(settings.train, steps=5)), corpus, folder, resume=True)
+    with pytest.raises(BadValue, match="corpus"):
+        experiment(settings, Corpus(corpus.documents[:-1], "fewer"), folder)
+    assert holds_another(folder, replace(settings, train_length=12))
+    assert not holds_another(folder, replace(settings, positions=("rope", "alibi"), seeds=3))
+
+
+def test_a_folder_with_other_things_in_it_is_left_alone(settings, corpus, tmp_path):
+    (tmp_path / "thesis.txt").write_text("all of it")
+    with pytest.raises(BadValue, match="not empty"):
+        experiment(settings, corpus, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+    assert holds_another(tmp_path, settings)
+    assert not holds_another(tmp_path / "new", settings)
+
+
+def test_going_on_trains_only_what_is_missing(settings, corpus, tmp_path, monkeypatch):
+    two = replace(settings, positions=("rope", "none"))
+    first = experiment(replace(two, positions=("rope",)), corpus, tmp_path, workers=1)
+    ran = []
+    monkeypatch.setattr(
+        "gnomon.lab.experiments.run_jobs",
+        lambda jobs, workers, on_event: (ran.extend(job.trial.label for job in jobs), run_jobs(jobs, 1, on_event)),
+    )
+    whole = experiment(two, corpus, tmp_path, workers=1, resume=True)
+    assert ran == ["none"]
+    assert whole.about["reused"] == ["rope"]
+    assert whole.row("rope").bits == first.row("rope").bits
+    ran.clear()
+    experiment(two, corpus, tmp_path, workers=1)  # without resume all of it runs again
+    assert ran == ["rope", "none"]
+
+
+def test_a_result_that_is_not_of_this_very_job_is_not_taken(settings, corpus, tmp_path):
+    lab = prepare(replace(settings, positions=("rope",)), corpus, tmp_path, quiet=True)
+    [job] = lab.jobs()
+    assert finished(job) is None
+    run_jobs([job], 1, lambda job, event: None)
+    assert finished(job) is not None
+    data = json.loads((tmp_path / "rope" / MEASURED).read_text())
+    (tmp_path / "rope" / MEASURED).write_text(json.dumps({**data, "identity": "another"}))
+    assert finished(job) is None
+
+
+def test_changed_code_of_an_encoding_is_another_job(my_module, settings, corpus, tmp_path, monkeypatch):
+    def identity():
+        [job] = prepare(replace(settings, positions=("slow",)), corpus, tmp_path / "lab", quiet=True).jobs()
+        return job.identity
+
+    before = identity()
+    monkeypatch.setattr("inspect.getsource", lambda cls: "something else")
+    assert identity() != before
+
+
+def test_a_job_is_plain_data(settings, corpus, tmp_path):
+    [job] = prepare(replace(settings, positions=("rope(base=200)",)), corpus, tmp_path, quiet=True).jobs()
+    assert Job.from_dict(json.loads(json.dumps(job.to_dict()))) == job
+
+
+# ------------------------------------------------------------------ workers
+
+
+def test_a_worker_that_dies_is_told_from_one_that_fails(settings, corpus, tmp_path, monkeypatch):
+    jobs = prepare(replace(settings, positions=("rope", "none")), corpus, tmp_path, quiet=True).jobs()
+    start = pool_module._start
+
+    def start_and_kill(threads):
+        process = start(threads)
+        process.kill()
+        return process
+
+    monkeypatch.setattr(pool_module, "_start", start_and_kill)
+    with pytest.raises(BadInput, match="ended by signal 9"):
+        run_jobs(jobs, 2, lambda job, event: None)
+
+
+def test_workers_are_as_many_as_are_useful(settings, corpus, tmp_path, monkeypatch):
+    jobs = prepare(settings, corpus, tmp_path, quiet=True).jobs()
+    monkeypatch.setattr("gnomon.lab.experiments.cores", lambda: 4)
+    assert workers_for(jobs, None) == 4
+    assert workers_for(jobs, 3) == 3
+    assert workers_for(jobs, 99) == len(jobs)
+    assert workers_for([], None) == 1
+    with pytest.raises(BadValue, match="workers must be at least 1"):
+        workers_for(jobs, 0)
+
+
+SCRIPT = """
+import sys
+from gnomon.data import Corpus
+from gnomon.lab import Recipe, Settings, Size, experiment
+corpus = Corpus.open(sys.argv[1])
+settings = Settings(
+    positions=("none", "alibi", "rope"), train_length=8, factors=(1, 2), vocab_size=300, held_out=0.3,
+    model=Size(d_model=16, n_layers=1, n_heads=2), train=Recipe(steps=int(sys.argv[3]), warmup=1),
+)
+experiment(settings, corpus, sys.argv[2], workers=2, resume=True)
+print("finished")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="interrupts are sent in another way there")
+def test_ctrl_c_ends_all_processes_at_once_and_keeps_what_is_finished(corpus, tmp_path):
+    """The script has no main guard and is not importable, which starting processes must not need."""
+    texts, lab = tmp_path / "texts", tmp_path / "lab"
+    texts.mkdir()
+    for i, document in enumerate(corpus.documents):
+        (texts / f"{i:02}.txt").write_text(document.text)
+    command = [sys.executable, "-c", SCRIPT, str(texts), str(lab), "1000000"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    group = os.getpgid(process.pid)
+    try:
+        deadline = time.monotonic() + 90
+        while members(group) < 3 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert members(group) == 3
+        time.sleep(2)
+        os.killpg(group, signal.SIGINT)  # as a terminal does it: to all processes
+        _, errors = process.communicate(timeout=30)
+        assert process.returncode == -signal.SIGINT or b"KeyboardInterrupt" in errors
+        assert members(group) == 0
+    finally:
+        if members(group):
+            os.killpg(group, signal.SIGKILL)
+    assert not list(lab.glob("*/.draft*"))
+    assert json.loads((lab / "experiment.json").read_text())["settings"]["train"]["steps"] == 1_000_000
+
+
+def members(group: int) -> int:
+    """Living processes of a group."""
+    listed = subprocess.run(["ps", "-eo", "pgid=,stat="], capture_output=True, text=True, check=True).stdout
+    rows = [line.split() for line in listed.splitlines()]
+    return sum(int(pgid) == group and not state.startswith("Z") for pgid, state in rows)
+
+
+def test_a_worker_ends_when_its_parent_is_killed(corpus, tmp_path):
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    for i, document in enumerate(corpus.documents):
+        (texts / f"{i:02}.txt").write_text(document.text)
+    command = [sys.executable, "-c", textwrap.dedent(SCRIPT), str(texts), str(tmp_path / "lab"), "1000000"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    group = os.getpgid(process.pid)
+    try:
+        deadline = time.monotonic() + 90
+        while members(group) < 3 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        process.kill()
+        process.wait()
+        while members(group) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert members(group) == 0
+    finally:
+        if members(group):
+            os.killpg(group, signal.SIGKILL)
+
+
+def test_what_went_wrong_in_a_worker_comes_up_in_its_kind(settings, corpus, tmp_path):
+    """A learning rate that overflows: the training step says so in the worker, the caller hears it."""
+    wild = replace(settings, positions=("rope", "none"), train=Recipe(steps=50, batch_size=2, warmup=0, lr=1e30))
+    event = served(prepare(wild, corpus, tmp_path, quiet=True).jobs()[0])
+    assert isinstance(pool_module._error(event), BadValue)
+    assert "learning rate" in event["message"]
+
+
+def served(job):
+    """The last event of a worker that runs this job, which here is no process of its own."""
+    events = []
+    worker_module._serve(json.loads(json.dumps(job.to_dict())), events.append)
+    return events[-1]
+
+
+def test_a_fault_of_our_own_is_told_too(settings, corpus, tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr("gnomon.lab.trial.run", lambda job, on_step: 1 / 0)
+    [job, *_] = prepare(settings, corpus, tmp_path, quiet=True).jobs()
+    error = pool_module._error(served(job))
+    assert type(error) is RuntimeError
+    assert "division by zero" in str(error)
+    assert "Traceback" in capfd.readouterr().err
+
+
+def test_sizes_of_the_model_are_those_given(settings, corpus, tmp_path):
+    wide = Size(d_model=24, n_layers=1, n_heads=3, d_ff=40, activation="relu", norm="rmsnorm", init_std=0.1)
+    experiment(replace(settings, positions=("rope",), model=wide), corpus, tmp_path, workers=1)
+    config = json.loads((Path(tmp_path) / "rope" / "config.json").read_text())["model"]
+    assert {name: config[name] for name in ("d_model", "n_layers", "n_heads", "d_ff", "activation", "norm")} == {
+        "d_model": 24, "n_layers": 1, "n_heads": 3, "d_ff": 40, "activation": "relu", "norm": "rmsnorm",
+    }  # fmt: skip

@@ -1,0 +1,258 @@
+"""What a report says follows from its numbers, and its files stand alone."""
+
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gnomon.data import NGramBaseline
+from gnomon.errors import BadInput
+from gnomon.lab import Sample
+from gnomon.lab.analysis import published_kind
+from gnomon.lab.bootstrap import Interval
+from gnomon.lab.figures import COLOURS, by_position, extrapolation, look, png, svg
+from gnomon.lab.page import page
+from gnomon.lab.prepare import prepare
+from gnomon.lab.published import CURVES
+from gnomon.lab.reading import comparison, percents, ranked, reasons, summary, verdict
+from gnomon.lab.report import Place
+
+
+def with_increase(report, **increases):
+    """The report as if encodings had come out with these increases at the longest length, all well trained."""
+    rows = [
+        replace(row, increase=[*row.increase[:-1], Interval(by, by - 0.01, by + 0.01)])
+        if (by := increases.get(row.label)) is not None
+        else row
+        for row in report.rows
+    ]
+    return replace(report, rows=tuple(rows), margins={row.label: Interval(-0.2, -0.3, -0.1) for row in rows})
+
+
+# ------------------------------------------------------------------ numbers
+
+
+def test_bits_are_nats_over_bytes_of_the_same_targets(report, folder):
+    """Recomputed by hand from what the trials left on the disk."""
+    n_bytes = report.targets["bytes"]
+    for row in report.rows:
+        nats = json.loads((folder / row.label / "measured.json").read_text())["found"]["nats"]
+        for bits, paid in zip(row.bits, nats, strict=True):
+            assert (bits is None) == (paid is None)
+            if bits is not None:
+                assert bits.value == pytest.approx(sum(paid) / n_bytes / np.log(2))
+
+
+def test_the_trigram_pays_for_the_same_bytes(report, settings, corpus, tmp_path):
+    """Its price for the targets, and by position, is that of whole documents at the bytes in question."""
+    lab = prepare(settings, corpus, tmp_path / "lab", quiet=True)
+    training, held_out = corpus.split(settings.held_out)
+    trigram = NGramBaseline(training)
+    total = 0.0
+    for number, index in enumerate(lab.targets.chosen.tolist()):
+        bits = trigram.bits(held_out.documents[index].data)
+        mine = lab.targets.document == number
+        total += bits[-int(lab.targets.n_bytes[mine][:, -lab.targets.n :].sum()) :].sum()
+        last = np.flatnonzero(mine)[0]  # the block at the very end
+        assert lab.trigram[last].sum() == pytest.approx(bits[-int(lab.targets.n_bytes[last].sum()) :].sum() * np.log(2))
+    assert report.trigram.value == pytest.approx(total / report.targets["bytes"])
+
+
+def test_the_first_column_is_no_increase_and_the_crop(report):
+    for row, data in zip(report.rows, report.to_dict()["rows"], strict=True):
+        assert row.increase[0] == Interval(0, 0, 0)
+        assert data["cropped"] == row.bits[0].value
+
+
+def test_all_models_began_alike(report):
+    assert report.same_start
+
+
+def test_orders_go_from_the_best_to_the_worst(report):
+    for at, places in enumerate(report.ranking):
+        values = [report.row(place.label).bits[at].value for place in places]
+        assert values == sorted(values)
+    assert {place.label for place in report.ranking[-1]} == {row.label for row in report.rows} - {"learned"}
+
+
+def test_an_order_shows_what_the_documents_do_not_settle():
+    assert ranked((Place("a", True), Place("b", False), Place("c", True))) == "a < b ≈ c"
+
+
+# ------------------------------------------------------------------ words
+
+
+@pytest.mark.parametrize(
+    ("increase", "kind", "agrees"), [(0.01, "flat", True), (0.12, "rises", False), (0.5, "breaks", False)]
+)
+def test_words_follow_the_numbers(report, increase, kind, agrees):
+    """ALiBi is published as flat. Whatever it does here is what the report says, and whether that agrees."""
+    told = with_increase(report, alibi=increase)
+    row = told.row("alibi")
+    assert row.kind == kind
+    assert percents(row.increase[-1]) in verdict(told, row)
+    said = " ".join(comparison(told, row))
+    assert ("This run agrees" in said) == agrees
+    if not agrees:
+        assert f"differs: {kind} here, flat there" in said
+    lines = " ".join(summary(told))
+    assert re.search(rf"{kind.capitalize()}, [^:]*: [^.]*alibi", lines)
+    assert ("alibi" in lines.partition("Other than published: ")[2].partition(".")[0]) != agrees
+
+
+def test_an_expected_outcome_of_all_is_said_to_be_one(report):
+    examples = {"flat": 0.0, "rises": 0.1, "breaks": 0.5}
+    told = with_increase(report, **{label: examples[published_kind(label, 4)] for label in CURVES})
+    assert "All curves are of the kind that is published" in " ".join(summary(told))
+    assert "worth comparing" in " ".join(summary(told))
+
+
+def test_models_that_learned_too_little_are_named(report):
+    weak = replace(report, margins={**report.margins, "rope": Interval(-0.05, -0.06, -0.04)})
+    strong = {label: Interval(-0.2, -0.3, -0.1) for label in report.margins}
+    others = replace(weak, margins=strong | {"rope": weak.margins["rope"]})
+    assert "less than 10 % below a byte trigram: rope." in " ".join(summary(others))
+    assert "too little to draw conclusions from" in reasons(others, others.row("rope"), "breaks")[0]
+
+
+def test_a_milder_curve_is_put_down_to_context_only_where_context_does_little(report):
+    told = with_increase(report, none=0.01)
+    rows = {
+        gain: replace(told.row("none"), curve=[1.0 if end <= 1 else 1 - gain for end in report.edges[1:]])
+        for gain in (0.02, 0.4)
+    }
+    assert "little on context" in reasons(told, rows[0.02], "breaks")[0]
+    assert "little on context" not in reasons(told, rows[0.4], "breaks")[0]
+
+
+def test_a_different_beginning_is_said_aloud(report):
+    assert "did NOT begin with the same weights" in summary(replace(report, same_start=False))[-1]
+    assert "NOT" not in " ".join(summary(report))
+
+
+# ------------------------------------------------------------------ files
+
+
+@pytest.fixture(scope="module")
+def saved(report, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("saved")
+    told = replace(report, sample=Sample("rope", "def <x>", "():\n    pass"))
+    told.save(folder)
+    return folder
+
+
+def test_a_report_is_five_files(saved):
+    names = {"report.json", "table.txt", "extrapolation.png", "by_position.png", "report.html"}
+    assert {path.name for path in saved.iterdir()} == names
+    for name in ("extrapolation.png", "by_position.png"):
+        assert (saved / name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_table_shows_each_number_once_rounded(report, saved):
+    text = (saved / "table.txt").read_text()
+    assert text == report.table() + "\n"
+    assert "\033" not in text
+    assert "\033[" in report.table(colour=True)
+    assert re.sub(r"\033\[\d+m", "", report.table(colour=True)) == report.table()
+    for row in report.rows:
+        [line] = [line for line in text.splitlines() if line.startswith(row.label + " ")][:1]
+        cells = line.split()[1 : 1 + len(row.bits)]
+        assert cells == ["n/a" if bits is None else f"{bits.value:.3f}" for bits in row.bits]
+
+
+def test_the_json_holds_everything_as_plain_data(report, saved):
+    data = json.loads((saved / "report.json").read_text())
+    assert data["lengths"] == [8, 16, 32]
+    assert data["about"]["corpus"]["sha256"]
+    assert {"processor", "python", "torch", "gnomon", "workers", "threads per worker"} <= data["about"][
+        "machine"
+    ].keys()
+    assert data["settings"]["seed"] == 0
+    by_label = {row["label"]: row for row in data["rows"]}
+    assert by_label["learned"]["bits"][1:] == [None, None]
+    assert by_label["alibi"]["published_kind"] == "flat"
+    assert by_label["rope"]["increase"][-1].keys() == {"value", "low", "high"}
+    assert json.loads(report.to_json()) == report.to_dict()
+
+
+def test_the_page_needs_nothing_but_itself(saved):
+    html = (saved / "report.html").read_text()
+    assert "<script" not in html
+    assert not re.search(r'(src|href)="(?!#)', html.replace("xlink:href", "href"))
+    assert not re.search(r"url\((?!#)", html)
+    assert "@import" not in html
+    ids = re.findall(r'\bid="([^"]+)"', html)
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r"url\(#([^)]+)\)", html)) <= set(ids)
+    assert set(re.findall(r'href="#([^"]+)"', html)) <= set(ids)
+    assert html.count("<svg") == 4  # two pictures, each for a desk and for a phone
+    assert 'name="viewport"' in html
+
+
+def test_the_page_says_what_the_report_found(report, saved):
+    html = (saved / "report.html").read_text()
+    for row in report.rows:
+        assert f"{row.fit.value:.3f}" in html
+        assert html.count(f"</span>{row.label}") == 2  # in the table and by itself
+    for fact in (report.about["corpus"]["sha256"], report.about["machine"]["torch"], "def &lt;x&gt;"):
+        assert str(fact) in html
+
+
+def test_names_cannot_break_the_page(report):
+    odd = replace(report.rows[0], label="<b>&")
+    html = page(replace(report, rows=(odd, *report.rows[1:]), margins={**report.margins, odd.label: report.trigram}))
+    assert "<b>" not in html
+    assert "&lt;b&gt;&amp;" in html
+
+
+def test_the_same_report_gives_the_same_files(report, saved):
+    told = replace(report, sample=Sample("rope", "def <x>", "():\n    pass"))
+    assert page(told) == (saved / "report.html").read_text()
+
+
+def test_a_save_that_fails_leaves_the_old_files(report, saved, monkeypatch, tmp_path):
+    report.save(tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    monkeypatch.setattr("os.replace", lambda *paths: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(BadInput, match="No space left"):
+        replace(report, sample=None, about={**report.about, "reused": ["rope"]}).save(tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+# ------------------------------------------------------------------ pictures
+
+
+def test_every_line_has_a_look_of_its_own(report):
+    looks = [look(report, row) for row in report.rows]
+    assert len(set(looks)) == len(looks)
+    assert {colour for colour, _ in looks} <= set(COLOURS)
+
+
+def test_well_known_encodings_keep_their_look_among_others(report):
+    mine = replace(report.rows[0], label="mine")
+    alone = replace(report, rows=(mine, report.row("rope")))
+    assert look(alone, report.row("rope")) == look(report, report.row("rope"))
+    assert look(alone, mine) != look(alone, report.row("rope"))
+
+
+@pytest.mark.parametrize("size", [(8.0, 4.9), (4.3, 4.9)])
+def test_pictures_show_the_numbers(report, size):
+    """The drawn points are the report's, and every encoding is named beside its line."""
+    axes = extrapolation(report, size).axes[0]
+    drawn = [line.get_ydata() for line in axes.get_lines()]
+    for row in report.rows:
+        values = [bits.value for bits in row.bits if bits is not None]
+        assert any(np.array_equal(y, values) for y in drawn)
+        if len(values) > 1:
+            assert any(np.array_equal(y, [values[0]] * 2) for y in drawn)  # cropped
+    assert {row.label for row in report.rows} <= {text.get_text() for text in axes.texts}
+    assert png(by_position(report, size)).startswith(b"\x89PNG")
+
+
+def test_ids_of_a_picture_carry_its_prefix(report):
+    text = svg(extrapolation(report), "first-")
+    assert text.startswith("<svg")
+    assert all(name.startswith("first-") for name in re.findall(r'\bid="([^"]+)"', text))
+    assert "width=" not in text[: text.index(">")]
