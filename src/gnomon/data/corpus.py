@@ -137,7 +137,7 @@ class Corpus:
         text = document.text
         if len(text) < 2:
             raise BadInput(f"{self.name} is one character, which cannot be divided: give more text")
-        share = min(max(1, int(len(text) * held_out)), len(text) - 1)
+        share = max(1, int(len(text) * held_out))
         end = len(text) - share
         end = text.rfind("\n", max(0, end - share), end) + 1 or end  # at most twice the share, for a line's sake
         return (
