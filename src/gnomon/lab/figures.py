@@ -56,7 +56,7 @@ def extrapolation(report: Report, size: tuple[float, float] = WIDE) -> "Figure":
     ]
     with _drawing():
         figure, axes = _canvas(
-            report, size, lengths[0] / 2.2,
+            report, size, lengths[0] / (2.2 if size[0] > NARROW[0] else 4.2),
             f"Trained on {lengths[0]} tokens, given up to {grouped(lengths[-1])}",
             f"The same {grouped(report.targets['tokens'])} held-out tokens at every length. "
             f"Dotted: cropped to the last {lengths[0]} tokens.",

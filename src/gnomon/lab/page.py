@@ -10,7 +10,7 @@ from gnomon.lab.analysis import FLAT, Row
 from gnomon.lab.figures import NARROW, WIDE, by_position, extrapolation, look, svg
 from gnomon.lab.reading import comparison, facts, percents, summary, verdict
 from gnomon.lab.report import Report
-from gnomon.lab.table import costs, sorted_rows
+from gnomon.lab.table import costs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,7 +31,7 @@ def page(report: Report) -> str:
         _bits_table(report),
         _tag("p", _crop_note(report), "note"),
         _tag("h2", "One by one"),
-        *(_about(report, row) for row in sorted_rows(report)),
+        *(_about(report, row) for row in report.sorted_rows()),
         _tag("h2", "Loss by position"),
         _picture("positions", by_position(report, WIDE), by_position(report, NARROW), _positions_caption(report)),
         _tag("h2", "What position costs, and what else tells encodings apart"),
@@ -113,7 +113,7 @@ def _numbers(report: Report) -> str:
 def _bits_table(report: Report) -> str:
     best = [places[0].label if places else "" for places in report.ranking]
     head = [_tag("th", text) for text in ("", *(f"n = {n}" for n in report.settings.lengths), "against cropping", "")]
-    return _rows([head, *(_bits(report, row, best) for row in sorted_rows(report))])
+    return _rows([head, *(_bits(report, row, best) for row in report.sorted_rows())])
 
 
 def _bits(report: Report, row: Row, best: Sequence[str]) -> list[str]:

@@ -117,7 +117,7 @@ def gain_from_context(report: Report, row: Row) -> float | None:
 def disagreements(report: Report) -> list[Row]:
     """The encodings whose curve is of another kind than the published one."""
     factor = report.settings.lengths[-1] / report.settings.train_length
-    known = [(row, published_kind(row.name, factor)) for row in report.rows]
+    known = [(row, published_kind(row.name, factor)) for row in report.sorted_rows()]
     return [row for row, theirs in known if factor > 1 and theirs is not None and row.kind != theirs]
 
 
@@ -128,7 +128,7 @@ def summary(report: Report) -> list[str]:
     if longest > L:
         lines.append(f"Best to worst given {longest}: {ranked(report.ranking[-1])}.")
         for kind, meaning in KINDS.items():
-            labels = [row.label for row in report.rows if row.kind == kind]
+            labels = [row.label for row in report.sorted_rows() if row.kind == kind]
             if labels:
                 lines.append(f"{kind[0].upper()}{kind[1:]}, {meaning}: {', '.join(labels)}.")
         lines.append(_agreement(report))
@@ -146,7 +146,7 @@ def _agreement(report: Report) -> str:
 
 
 def _worth(report: Report) -> str:
-    above = [row.label for row in report.rows if report.margins[row.label].value > WORTH]
+    above = [row.label for row in report.sorted_rows() if report.margins[row.label].value > WORTH]
     if not above:
         least = max(report.margins[row.label].value for row in report.rows)
         return f"The models are worth comparing: all are at least {whole(-least)} below a byte trigram."

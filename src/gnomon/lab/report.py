@@ -66,6 +66,11 @@ class Report:
         """The row with the lowest bits at the longest length."""
         return self.row(self.ranking[-1][0].label if self.ranking[-1] else self.ranking[0][0].label)
 
+    def sorted_rows(self) -> list[Row]:
+        """Rows as tables show them: the best at the longest length first, those without a number there last."""
+        places = [place.label for place in self.ranking[-1]]
+        return sorted(self.rows, key=lambda row: places.index(row.label) if row.label in places else len(places))
+
     def table(self, colour: bool = False) -> str:
         """The result as text for a terminal."""
         from gnomon.lab.table import written

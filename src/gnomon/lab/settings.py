@@ -37,7 +37,7 @@ class Recipe:
 
     steps: int = 2400
     batch_size: int = 8  # windows of the training length
-    lr: float = 3e-3  # the highest rate
+    lr: float = 6e-3  # the highest rate
     lr_of: dict[str, float] = field(default_factory=dict)  # of single encodings, by name
     warmup: int = 100  # steps up to the highest rate
     floor: float = 0.0  # the share of it left at the last step

@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Sequence
 
 from gnomon.glossary import grouped
-from gnomon.lab.analysis import Row, holds_until
+from gnomon.lab.analysis import FLAT, Row, holds_until
 from gnomon.lab.reading import percent, percents, summary, whole
 from gnomon.lab.report import Report
 
@@ -16,8 +16,7 @@ Cells = Sequence[str]
 
 def written(report: Report, colour: bool = False) -> str:
     """Both tables, the order and the summary."""
-    L, longest = report.settings.train_length, report.settings.lengths[-1]
-    t = report.targets
+    L, t = report.settings.train_length, report.targets
     title = (
         f"Bits per byte of the same {grouped(t['tokens'])} tokens at the end of {t['documents']} held-out documents,"
     )
@@ -25,28 +24,28 @@ def written(report: Report, colour: bool = False) -> str:
         _bold(title, colour),
         f"given only the last n tokens in front of each. Trained on windows of {L}; lower is better.",
         "",
-        *_lined(_bits(report), colour, [row.kind for row in sorted_rows(report)]),
-        f"byte trigram  {report.trigram.value:.3f}   fitted on the whole training text",
+        *_lined(_bits(report), 2, colour, [row.kind for row in report.sorted_rows()]),
         "",
         _bold("What position costs and how far it carries", colour),
         "",
-        *_lined(costs(report), colour),
+        *_lined(costs(report), 1, colour),
         "",
         *(line for text in summary(report) for line in textwrap.wrap(text, WIDTH, subsequent_indent="  ")),
     ]
-    if longest > L:
-        note = (
-            f"The first column is also what cropping gives at any length: a model that sees the last {L} tokens only. "
-            "Intervals: 95 %, paired bootstrap over documents. ≈ joins neighbours that they do not tell apart."
-        )
-        parts += ["", *textwrap.wrap(note, WIDTH)]
-    return "\n".join(parts)
+    return "\n".join([*parts, "", *textwrap.wrap(_legend(report), WIDTH)])
 
 
-def sorted_rows(report: Report) -> list[Row]:
-    """Rows as tables show them: the best at the longest length first, those without a number there last."""
-    places = [place.label for place in report.ranking[-1]]
-    return sorted(report.rows, key=lambda row: places.index(row.label) if row.label in places else len(places))
+def _legend(report: Report) -> str:
+    """What the columns mean, for those who want to know."""
+    L, longest = report.settings.train_length, report.settings.lengths[-1]
+    own = "Parameters: position's own. Time: of a training step. Trigram: of bytes, fitted on the whole training text."
+    far = (
+        f"Against cropping: over the first column, which is what a model gets that sees the last {L} tokens only, with "
+        "its 95 % interval by a paired bootstrap over documents; ≈ joins neighbours that these do not tell apart. "
+        f"Moved: the same {L} tokens at positions {longest - L} to {longest - 1}. Beyond: attention that goes farther "
+        f"back than {L}, given {longest}. Holds to: loss by position within {whole(FLAT)} of that at position {L}."
+    )
+    return f"{far} {own}" if longest > L else own
 
 
 def _bits(report: Report) -> list[Cells]:
@@ -55,7 +54,8 @@ def _bits(report: Report) -> list[Cells]:
     far = [f"{lengths[-1]} against cropping to {L}", ""] if len(lengths) > 1 else []
     head = ["", *(f"n = {n}" if n == L else str(n) for n in lengths), *far]
     times = ["", *(f"{n / L:g}×" for n in lengths), *(["", ""] if far else [])]
-    return [head, times, *(_bits_of(row, bool(far)) for row in sorted_rows(report))]
+    trigram = ["byte trigram", *[f"{report.trigram.value:.3f}"] * len(lengths), *[""] * len(far)]
+    return [head, times, *(_bits_of(row, bool(far)) for row in report.sorted_rows()), trigram]
 
 
 def _bits_of(row: Row, far: bool) -> Cells:
@@ -82,7 +82,7 @@ def costs(report: Report) -> list[Cells]:
             "n/a" if row.far is None else whole(row.far),
             _held(report, row),
         ][: len(head)]
-        for row in sorted_rows(report)
+        for row in report.sorted_rows()
     ]
     return [head, *cells]
 
@@ -94,20 +94,19 @@ def _held(report: Report, row: Row) -> str:
     return str(report.settings.lengths[-1]) if until is None else str(until)
 
 
-def _lined(cells: Sequence[Cells], colour: bool, kinds: Sequence[str] = ()) -> list[str]:
-    """Cells in columns, the first to the left, the others to the right; a line under the head."""
+def _lined(cells: Sequence[Cells], heads: int, colour: bool, kinds: Sequence[str] = ()) -> list[str]:
+    """Cells in columns, the first to the left, the others to the right, a line under the heads; rows in colours."""
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in cells]
-    heads = len(cells) - len(kinds) if kinds else 1
     rule = "─" * max(map(len, lines))
-    body = lines[heads:]
-    if kinds and colour:
-        body = [f"\033[{CODES[kind]}m{line}\033[0m" for line, kind in zip(body, kinds, strict=True)]
-    return [*(_bold(line, colour) for line in lines[:heads]), rule, *body]
+    head, body = lines[:heads], lines[heads:]
+    if colour:
+        body = [f"\033[{CODES[k]}m{line}\033[0m" for k, line in zip(kinds, body, strict=False)] + body[len(kinds) :]
+    return [*(_bold(line, colour) for line in head), rule, *body]
 
 
 def _bold(text: str, colour: bool) -> str:
     return f"\033[1m{text}\033[0m" if colour else text
 
 
-__all__ = ["costs", "sorted_rows", "written"]
+__all__ = ["costs", "written"]
