@@ -12,7 +12,7 @@ PAGE = HERE.parent / "docs" / "speed.md"
 
 INTRODUCTION = """# Speed, measured
 
-Written by `python benchmarks/all.py`. Contestants take turns in one process and what counts is the ratio within a round:
+Written by `python benchmarks/all.py`. Contestants take turns in one process; what counts is the ratio within a round:
 its median, and in brackets its quartiles. Milliseconds are medians too, but they depend on what else the machine does.
 """
 
