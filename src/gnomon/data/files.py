@@ -20,8 +20,8 @@ def atomic(path: str | Path) -> Iterator[BinaryIO]:
 
     Missing parent folders are made. Raises BadInput where the disk is full or the folder cannot be written.
 
-    >>> with atomic("/tmp/gnomon-doctest.txt") as file:
-    ...     _ = file.write(b"whole")
+        with atomic("run/metrics.json") as file:
+            file.write(b"whole")
     """
     path = Path(path)
     draft = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
