@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import textwrap
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from gnomon.lab import worker as worker_module
 from gnomon.lab.experiments import experiment, workers_for
 from gnomon.lab.pool import run_jobs
 from gnomon.lab.prepare import finished, holds_another, prepare
+from gnomon.lab.reading import facts
 from gnomon.lab.trial import MEASURED, Job, Measured
 from gnomon.positions import PositionEncoding
 
@@ -87,6 +87,7 @@ def test_another_seed_gives_other_numbers_and_seeds_are_pooled(settings, corpus,
     assert row.by_seed[0] == [bits.value for bits in report.row("rope").bits]
     assert row.by_seed[1] != row.by_seed[0]
     assert row.bits[0].value == pytest.approx(sum(bits[0] for bits in row.by_seed) / 2)
+    assert f"{row.by_seed[1][0]:.3f} and {row.by_seed[1][-1]:.3f}" in " ".join(facts(two, row))
 
 
 def test_threads_of_this_process_are_left_as_they_were(settings, corpus, tmp_path):
@@ -256,29 +257,29 @@ def test_workers_are_as_many_as_are_useful(settings, corpus, tmp_path, monkeypat
         workers_for(jobs, 0)
 
 
+# No main guard, and no file that could be imported: starting processes needs neither.
 SCRIPT = """
 import sys
-from gnomon.data import Corpus
-from gnomon.lab import Recipe, Settings, Size, experiment
-corpus = Corpus.open(sys.argv[1])
-settings = Settings(
-    positions=("none", "alibi", "rope"), train_length=8, factors=(1, 2), vocab_size=300, held_out=0.3,
-    model=Size(d_model=16, n_layers=1, n_heads=2), train=Recipe(steps=int(sys.argv[3]), warmup=1),
-)
-experiment(settings, corpus, sys.argv[2], workers=2, resume=True)
-print("finished")
+from gnomon.cli.main import main
+sys.argv = ["gnomon", "lab", *sys.argv[1:]]
+main()
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="interrupts are sent in another way there")
-def test_ctrl_c_ends_all_processes_at_once_and_keeps_what_is_finished(corpus, tmp_path):
-    """The script has no main guard and is not importable, which starting processes must not need."""
-    texts, lab = tmp_path / "texts", tmp_path / "lab"
+@pytest.fixture
+def endless(corpus, tmp_path):
+    """A command with two workers, in a process group of its own, that are under way and will not come to an end."""
+    texts = tmp_path / "texts"
     texts.mkdir()
     for i, document in enumerate(corpus.documents):
         (texts / f"{i:02}.txt").write_text(document.text)
-    command = [sys.executable, "-c", SCRIPT, str(texts), str(lab), "1000000"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    options = "--positions none,alibi,rope --length 8 --factors 1,2 --vocab-size 300 --held-out 0.3 --steps 1000000 "
+    options += "--workers 2 --set model.d_model=16 --set model.n_layers=1 --set model.n_heads=2"
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, *options.split(), "-o", str(tmp_path / "lab"), str(texts)],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    assert process.stderr is not None
     group = os.getpgid(process.pid)
     try:
         deadline = time.monotonic() + 90
@@ -286,15 +287,12 @@ def test_ctrl_c_ends_all_processes_at_once_and_keeps_what_is_finished(corpus, tm
             time.sleep(0.1)
         assert members(group) == 3
         time.sleep(2)
-        os.killpg(group, signal.SIGINT)  # as a terminal does it: to all processes
-        _, errors = process.communicate(timeout=30)
-        assert process.returncode == -signal.SIGINT or b"KeyboardInterrupt" in errors
-        assert members(group) == 0
+        yield process
     finally:
         if members(group):
             os.killpg(group, signal.SIGKILL)
-    assert not list(lab.glob("*/.draft*"))
-    assert json.loads((lab / "experiment.json").read_text())["settings"]["train"]["steps"] == 1_000_000
+        process.wait()
+        process.stderr.close()
 
 
 def members(group: int) -> int:
@@ -304,26 +302,25 @@ def members(group: int) -> int:
     return sum(int(pgid) == group and not state.startswith("Z") for pgid, state in rows)
 
 
-def test_a_worker_ends_when_its_parent_is_killed(corpus, tmp_path):
-    texts = tmp_path / "texts"
-    texts.mkdir()
-    for i, document in enumerate(corpus.documents):
-        (texts / f"{i:02}.txt").write_text(document.text)
-    command = [sys.executable, "-c", textwrap.dedent(SCRIPT), str(texts), str(tmp_path / "lab"), "1000000"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-    group = os.getpgid(process.pid)
-    try:
-        deadline = time.monotonic() + 90
-        while members(group) < 3 and time.monotonic() < deadline:
-            time.sleep(0.1)
-        process.kill()
-        process.wait()
-        while members(group) and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert members(group) == 0
-    finally:
-        if members(group):
-            os.killpg(group, signal.SIGKILL)
+def test_ctrl_c_ends_all_processes_and_says_how_to_go_on(endless, tmp_path):
+    group = os.getpgid(endless.pid)
+    os.killpg(group, signal.SIGINT)  # as a terminal does it: to all of them
+    _, errors = endless.communicate(timeout=60)
+    assert endless.returncode == 130
+    assert "--resume goes on" in errors
+    assert "Traceback" not in errors
+    assert members(group) == 0
+    assert json.loads((tmp_path / "lab" / "experiment.json").read_text())["settings"]["train"]["steps"] == 1_000_000
+    assert not list((tmp_path / "lab").glob("**/.*"))  # no drafts
+
+
+def test_workers_end_when_their_parent_is_killed(endless):
+    group = os.getpgid(endless.pid)
+    endless.kill()
+    deadline = time.monotonic() + 60
+    while members(group) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert members(group) == 0
 
 
 def test_what_went_wrong_in_a_worker_comes_up_in_its_kind(settings, corpus, tmp_path):

@@ -61,6 +61,7 @@ def test_settings_survive_being_written_as_json(settings):
         ({"positions": ()}, "at least one"),
         ({"positions": ("rope", "nope")}, "nope"),
         ({"combine": ("append",)}, "append"),
+        ({"device": "toaster"}, "toaster"),
         ({"train": Recipe(steps=0)}, "train.steps"),
     ],
 )

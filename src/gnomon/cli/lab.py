@@ -12,9 +12,9 @@ from gnomon.errors import BadValue
 
 # The options that are settings, and the names these have in a TOML file and for --set.
 FLAGS = {
-    "positions": "positions", "combine": "combine", "length": "train_length", "factors": "factors",
-    "seed": "seed", "seeds": "seeds", "threads": "threads", "steps": "train.steps", "batch_size": "train.batch_size",
-    "lr": "train.lr", "vocab_size": "vocab_size", "held_out": "held_out",
+    "positions": "positions", "combine": "combine", "length": "train_length", "factors": "factors", "seed": "seed",
+    "seeds": "seeds", "device": "device", "threads": "threads", "steps": "train.steps",
+    "batch_size": "train.batch_size", "lr": "train.lr", "vocab_size": "vocab_size", "held_out": "held_out",
 }  # fmt: skip
 
 
@@ -36,6 +36,7 @@ FLAGS = {
 @click.option("--held-out", type=float, help="Share of the text held out.  [default: 0.05]")
 @click.option("--seeds", type=int, help="Seeds to train each encoding from, beginning with --seed.  [default: 1]")
 @seed_option
+@click.option("--device", help="cpu, cuda, mps or auto.  [default: cpu, the fastest for many small models]")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads of each worker.  [default: 1]")
 @click.option("--workers", type=click.IntRange(min=1), help="Models to train at once.  [default: one per core]")
 @click.option("--output", "-o", type=click.Path(path_type=Path), help="Folder of the experiment.  [default: in runs/]")

@@ -5,6 +5,7 @@ import time
 
 import torch
 
+from gnomon.device import resolve_device
 from gnomon.errors import BadValue
 from gnomon.lab.machine import cores
 from gnomon.lab.settings import Settings
@@ -23,9 +24,10 @@ def seconds_per_step(settings: Settings, vocab_size: int) -> float:
     torch.set_num_threads(settings.threads)
     try:
         with torch.random.fork_rng(devices=[]):
+            device = resolve_device(settings.device)
             model = DecoderOnly(vocab_size, size.d_model, size.n_layers, size.n_heads, position="none", d_ff=size.d_ff)
-            optimizer = adamw(model, r.lr)
-            ids = torch.randint(vocab_size, (r.batch_size, settings.train_length + 1))
+            optimizer = adamw(model.to(device), r.lr)
+            ids = torch.randint(vocab_size, (r.batch_size, settings.train_length + 1)).to(device)
             times = []
             for _ in range(TIMED):
                 began = time.perf_counter()

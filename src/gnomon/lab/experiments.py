@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gnomon.data.corpus import STDLIB
+from gnomon.device import resolve_device
 from gnomon.embed.input import Combine
 from gnomon.errors import BadValue
 from gnomon.lab.machine import cores, machine
@@ -108,13 +109,18 @@ def perform(lab: Lab, workers: int | None = None, resume: bool = False, quiet: b
 
 
 def workers_for(jobs: Sequence[Job], workers: int | None) -> int:
-    """How many processes are worth starting. Encodings typed into a notebook or script live in this process alone."""
+    """How many processes are worth starting: one per core, and one for a device that has its own.
+
+    Encodings typed into a notebook or script live in this process alone.
+    """
     if workers is not None and workers < 1:
         raise BadValue(f"workers must be at least 1, got {workers}")
     if not jobs or any(job.module == "__main__" for job in jobs):
         return 1
-    wanted = max(1, cores() // jobs[0].settings.threads) if workers is None else workers
-    return min(wanted, len(jobs))
+    if workers is None:
+        settings = jobs[0].settings
+        workers = max(1, cores() // settings.threads) if resolve_device(settings.device).type == "cpu" else 1
+    return min(workers, len(jobs))
 
 
 __all__ = ["experiment", "extrapolation", "perform", "workers_for"]

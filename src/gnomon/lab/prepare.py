@@ -14,6 +14,7 @@ import numpy as np
 
 from gnomon.checkpoints.native import read_json
 from gnomon.data import Corpus, NGramBaseline, Tokenizer, TokenStore, atomic
+from gnomon.device import resolve_device
 from gnomon.errors import BadInput, BadValue
 from gnomon.lab.machine import LIBRARIES, machine
 from gnomon.lab.progress import counter
@@ -52,6 +53,7 @@ class Lab:
         facts = {
             "trial": asdict(trial),
             "settings": _without_grid(self.settings),
+            "device": str(resolve_device(self.settings.device)),
             **{name: asdict(text) for name, text in shared.items()},
             "tokenizer": self.tokenizer.sha256,
             "encoding": _source(cls),

@@ -70,7 +70,13 @@ def facts(report: Report, row: Row) -> list[str]:
         found.append(f"{start} just as much." if abs(row.shifted.value) < 5e-4 else f"{start} {percents(row.shifted)}.")
     if row.far is not None and longest > L:
         found.append(f"Given {longest} tokens, it spends {whole(row.far)} of its attention farther back than {L}.")
+    if len(row.by_seed) > 1:
+        found.append(f"Bits per byte by seed, first and last column: {'; '.join(map(_ends, row.by_seed))}.")
     return found
+
+
+def _ends(bits: list[float | None]) -> str:
+    return " and ".join("n/a" if b is None else f"{b:.3f}" for b in (bits[0], bits[-1]))
 
 
 def comparison(report: Report, row: Row) -> list[str]:

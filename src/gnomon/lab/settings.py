@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, get_args
 
 from gnomon.blocks import Activation
+from gnomon.device import resolve_device
 from gnomon.embed.input import Combine
 from gnomon.embed.table import Scale
 from gnomon.errors import BadValue, unknown
@@ -62,6 +63,7 @@ class Settings:
     vocab_size: int = 512
     held_out: float = 0.05  # share of the text
     blocks: int = 2  # of targets at the end of each held-out document, each a quarter of the longest context
+    device: str = "cpu"  # or cuda, mps, auto; on a processor several small models train at once
     threads: int = 1  # of each model's training: the order of sums depends on it
     model: Size = field(default_factory=Size)
     train: Recipe = field(default_factory=Recipe)
@@ -82,6 +84,7 @@ class Settings:
                 raise unknown("way to combine", way, get_args(Combine))
         for text in self.positions:
             parse(text)
+        resolve_device(self.device)
 
     @property
     def lengths(self) -> list[int]:

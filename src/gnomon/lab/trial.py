@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from gnomon.checkpoints.native import read_json, save_model
 from gnomon.data import LMBatches, Tokenizer, TokenStore, atomic
+from gnomon.device import resolve_device
 from gnomon.errors import BadInput
 from gnomon.lab.protocols import Targets, by_position, choose_targets, far_attention, possible, surprise
 from gnomon.lab.settings import Settings, Trial
@@ -130,7 +131,7 @@ def run(job: Job, on_step: OnStep) -> Measured:
     store, held_out = job.training.open(tokenizer), job.held_out.open(tokenizer)
     s = job.settings
     targets = choose_targets(held_out, s.train_length, s.factors, s.blocks)
-    model = build(s, job.trial, tokenizer)
+    model = build(s, job.trial, tokenizer).to(resolve_device(s.device))
     first = fingerprint(model)
     began = time.perf_counter()
     losses, step_seconds = train(model, store, s, job.trial, on_step)
@@ -201,7 +202,7 @@ def train(
     """
     r, name = settings.train, settings.fitted(trial.position).name
     peak = r.rate_of(name)
-    optimizer = adamw(model, peak, r.weight_decay)
+    optimizer, device = adamw(model, peak, r.weight_decay), next(model.parameters()).device
     batches = LMBatches(store, r.batch_size, settings.train_length, trial.seed)
     every = max(1, r.steps // LOSSES)
     losses, seconds = [], []
@@ -209,7 +210,8 @@ def train(
     for step in range(r.steps):
         began = time.process_time()
         rate = warmup_cosine(step, peak, r.warmup, r.steps, r.floor * peak)
-        loss = training_step(model, optimizer, torch.from_numpy(batches.batch(step)), None, rate, r.clip)
+        ids = torch.from_numpy(batches.batch(step)).to(device)
+        loss = training_step(model, optimizer, ids, None, rate, r.clip)
         seconds.append(time.process_time() - began)
         if (step + 1) % every == 0 or step + 1 == r.steps:
             losses.append([step + 1, loss.mean.item()])
