@@ -97,19 +97,24 @@ class TokenEmbedding(nn.Module):
 
         vectors     token -> (D,) vector, D the width of this table (`read_vectors` reads a file of them)
         vocabulary  token -> id. The padding row stays zero.
+
+        Raises BadValue for a vector of another width or an id outside the table, before any row is changed.
         """
-        missing = []
+        found: dict[int, Float] = {}
         for token, row in vocabulary.items():
             if token not in vectors:
-                missing.append(token)
                 continue
             vector = torch.as_tensor(vectors[token], dtype=self.weight.dtype, device=self.weight.device)
             if vector.shape != self.weight.shape[1:]:
                 want = tuple(self.weight.shape[1:])
                 raise BadValue(f"the vector of {token!r} has shape {tuple(vector.shape)}, the table needs {want}")
+            if not 0 <= row < self.vocab_size:
+                raise BadValue(f"the token {token!r} has id {row}, but the table has {self.vocab_size} rows")
             if row != self.padding_id:
-                self.weight[row] = vector
-        return missing
+                found[row] = vector
+        for row, vector in found.items():
+            self.weight[row] = vector
+        return [token for token in vocabulary if token not in vectors]
 
     def extra_repr(self) -> str:
         """Shown by print(module)."""
@@ -170,6 +175,8 @@ def read_vectors(path: str | Path) -> dict[str, Float]:
         raise BadInput(f"cannot read vectors from {path}: {error}") from error
     except ValueError as error:
         raise BadInput(f"{path}, line {number}: not a token followed by numbers ({error})") from error
+    if not vectors:
+        raise BadInput(f"{path} holds no vectors: it should have a token and its numbers on each line")
     return vectors
 
 

@@ -1,0 +1,219 @@
+"""Encodings are chosen by name; one of your own is one class, and then it is known everywhere."""
+
+import copy
+import json
+import pickle
+
+import pytest
+import torch
+from torch import nn
+
+import gnomon as gn
+from gnomon.positions import NoPE, PositionEncoding, Spec
+from gnomon.positions.base import _REGISTRY
+
+SIZES = {"d_model": 16, "d_head": 8, "n_heads": 2, "causal": True, "max_positions": 32}
+
+
+class TestRegistry:
+    def test_no_position_comes_first_and_the_published_ones_follow(self):
+        names = gn.positions.names()
+        assert names[0] == "none"
+        assert names[1:] == sorted(names[1:])
+        assert {"alibi", "learned", "rope", "sinusoidal", "t5"} <= set(names)
+
+    def test_an_unknown_name_is_quoted_with_the_nearest_and_all_known_ones(self):
+        with pytest.raises(ValueError, match="'rop'") as error:
+            gn.positions.get("rop")
+        assert "did you mean 'rope'" in str(error.value)
+        assert all(name in str(error.value) for name in gn.positions.names())
+
+    def test_an_unknown_option_names_the_nearest(self):
+        with pytest.raises(gn.BadValue, match="unknown option of rope 'bas': did you mean 'base'"):
+            gn.positions.get("rope", bas=3)
+
+    @pytest.mark.parametrize("name", gn.positions.names())
+    def test_every_class_says_what_people_need_to_know(self, name):
+        cls = gn.positions.encoding(name)
+        assert cls.name == name
+        assert cls.paper
+        assert cls.acts in ("nowhere", "input", "rotation", "score")
+        assert cls.beyond
+        assert cls.__doc__
+
+    def test_a_name_is_taken_once(self):
+        with pytest.raises(gn.BadValue, match="'rope' already belongs to gnomon.positions.rope.RoPE"):
+            type("Other", (PositionEncoding,), {"name": "rope"})
+        assert gn.positions.encoding("rope") is gn.positions.RoPE
+
+    def test_a_class_needs_a_name(self):
+        with pytest.raises(gn.BadValue, match="class Nameless needs a name"):
+            type("Nameless", (PositionEncoding,), {})
+
+
+class TestSpec:
+    def test_equal_choices_are_one_choice(self):
+        one, same, other = (gn.positions.get("rope", base=base) for base in (5e5, 5e5, 1e4))
+        assert one == same
+        assert hash(one) == hash(same)
+        assert one != other
+
+    def test_options_given_by_hand_win_over_sizes(self):
+        assert gn.positions.get("learned", max_positions=9).build(**SIZES).max_positions == 9
+
+    def test_options_added_later_do_not_replace_those_given(self):
+        spec = gn.positions.get("t5", max_distance=20).with_options(max_distance=99, n_buckets=8, unknown=1)
+        assert dict(spec.options) == {"max_distance": 20, "n_buckets": 8}
+
+    def test_a_size_that_is_missing_is_named(self):
+        with pytest.raises(gn.BadValue, match="alibi needs n_heads; got d_model"):
+            gn.positions.get("alibi").build(d_model=4)
+
+    def test_a_choice_survives_json_copies_and_pickles(self):
+        spec = gn.positions.get("rope", base=5e5, pairing="interleaved")
+        for again in (
+            gn.positions.get(**json.loads(json.dumps(spec.to_dict()))), copy.deepcopy(spec),
+            pickle.loads(pickle.dumps(spec)),
+        ):  # fmt: skip
+            assert again == spec
+
+    def test_a_choice_cannot_be_changed_behind_its_back(self):
+        with pytest.raises(TypeError):
+            gn.positions.get("rope", base=5e5).options["base"] = 1
+
+    @pytest.mark.parametrize("name", gn.positions.names())
+    def test_the_rest_of_a_model_starts_alike_under_every_encoding(self, name):
+        """Random numbers of an encoding come from a stream of their own: a comparison compares position alone."""
+
+        def start(position):
+            torch.manual_seed(7)
+            model = gn.DecoderOnly(30, 16, 2, 2, position=position, max_positions=32)
+            return {key: x for key, x in model.state_dict().items() if not key.startswith(("positions.", "input.pos"))}
+
+        mine, plain = start(name), start("none")
+        assert list(mine) == list(plain)
+        assert all(torch.equal(mine[key], plain[key]) for key in plain)
+
+    def test_random_tables_follow_torchs_seed(self):
+        def table(seed):
+            torch.manual_seed(seed)
+            return gn.positions.get("learned").build(**SIZES).weight
+
+        assert torch.equal(table(1), table(1))
+        assert not torch.equal(table(1), table(2))
+
+
+class TestNoPosition:
+    def test_it_adds_turns_and_biases_nothing(self):
+        none, at, x = NoPE(), gn.Layout.dense(1, 4), torch.randn(1, 2, 4, 8)
+        assert none.vectors(at) is None
+        assert none.bias_tensor(at, n_heads=2) is None
+        assert none(x) is x
+        assert none.query(x, none.prepare(at)) is x
+        assert not list(none.parameters())
+
+
+# ------------------------------------------------------------------ one of your own
+
+
+@pytest.fixture
+def own():
+    """Two encodings defined outside the package: one in the score, one at the input. Forgotten after the test."""
+    known = dict(_REGISTRY)
+
+    class Steps(PositionEncoding):
+        """Keys lose a learned amount for every `width` tokens between them and the query."""
+
+        name = "steps"
+        paper = "A notebook, 2026"
+        acts = "score"
+        relative = True
+        beyond = "who knows"
+
+        def __init__(self, n_heads: int, width: int = 4) -> None:
+            super().__init__()
+            self.width = width
+            self.weight = nn.Parameter(torch.linspace(0.1, 1.0, n_heads))
+
+        def heads(self):
+            return len(self.weight)
+
+        def bias(self, h, q, k):
+            return -self.weight[h.long()] * ((q - k).abs() // self.width)
+
+    class Count(PositionEncoding):
+        """The first channel counts."""
+
+        name = "count"
+        paper = "A notebook, 2026"
+        acts = "input"
+        beyond = "grows"
+
+        def __init__(self, d_model: int) -> None:
+            super().__init__()
+            self.d_model = d_model
+
+        def vectors(self, at, dtype=torch.float32):
+            return nn.functional.pad(at.pos[..., None].to(dtype), (0, self.d_model - 1))
+
+    yield Steps, Count
+    _REGISTRY.clear()
+    _REGISTRY.update(known)
+
+
+@pytest.mark.usefixtures("own")
+class TestOneOfYourOwn:
+    def test_it_is_known_by_name(self):
+        assert {"steps", "count"} <= set(gn.positions.names())
+        assert gn.positions.get("steps", width=2).build(**SIZES).width == 2
+
+    def test_it_acts_in_a_model_and_trains_there(self):
+        model = gn.DecoderOnly(30, 16, 2, 2, position=gn.positions.get("steps", width=1))
+        ids = torch.randint(30, (2, 9))
+        model(ids).square().mean().backward()
+        assert model.position_of(0).weight.grad.abs().sum() > 0
+        plain = gn.DecoderOnly(30, 16, 2, 2, position="none")
+        plain.load_state_dict(model.state_dict(), strict=False)
+        assert (model(ids) - plain(ids)).abs().max() > 1e-4
+
+    def test_every_kernel_gives_its_numbers(self):
+        q, k, v = torch.randn(3, 2, 2, 7, 8)
+        at, steps = gn.Layout.dense(2, 7), gn.positions.get("steps").build(**SIZES)
+        want = gn.attend(q, k, v, steps, at, at, kernel="dense")
+        torch.testing.assert_close(gn.attend(q, k, v, steps, at, at), want)
+        torch.testing.assert_close(gn.attend(q, k, v, steps, at, at, kernel="blocked"), want)
+
+    def test_decoding_with_a_cache_needs_nothing_more(self):
+        model = gn.DecoderOnly(30, 16, 2, 2, position="steps").eval()
+        ids, cache = torch.randint(30, (1, 9)), model.cache()
+        with torch.no_grad():
+            steps = torch.cat([model(ids[:, t : t + 1], cache=cache) for t in range(9)], 1)
+            torch.testing.assert_close(steps, model(ids))
+
+    def test_it_adds_itself_in_an_input_layer(self):
+        layer = gn.InputLayer(30, 16, position="count", scale=None)
+        ids = torch.tensor([[3, 3, 3]])
+        assert (layer(ids) - layer.tokens(ids))[0, :, 0].tolist() == pytest.approx([0.0, 1.0, 2.0])
+
+    def test_it_survives_a_config_a_checkpoint_and_a_card(self, tmp_path):
+        from gnomon.checkpoints import load, save_model
+
+        model = gn.DecoderOnly(30, 16, 1, 2, position=gn.positions.get("steps", width=3)).eval()
+        assert gn.ModelConfig.from_dict(json.loads(json.dumps(model.config.to_dict()))) == model.config
+        save_model(tmp_path / "run", model)
+        again, ids = load(tmp_path / "run").eval(), torch.randint(30, (1, 9))
+        assert again.position_of(0).width == 3
+        assert torch.equal(again(ids), model(ids))
+        assert "A notebook, 2026" in again.position_of(0)._repr_html_()
+
+    def test_used_alone_it_is_a_layer_and_a_mask(self):
+        steps = gn.positions.get("steps", width=1).build(n_heads=1)
+        assert steps(torch.zeros(1, 1, 1, 3))[0, 0, 0].tolist() == pytest.approx([-0.2, -0.1, 0.0])
+        mask = steps.score_mask(gn.Layout.dense(1, 2))[0, 0]
+        assert mask[0].tolist() == [0.0, float("-inf")]
+
+
+def test_a_choice_is_a_spec_and_a_ready_module_is_taken_too():
+    assert isinstance(gn.positions.get("none"), Spec)
+    ready = gn.positions.get("sinusoidal").build(d_model=16)
+    assert gn.InputLayer(30, 16, position=ready).position is ready
