@@ -42,6 +42,14 @@ def test_a_law_that_says_nothing_says_why():
     assert (outcome.law, outcome.verdict, outcome.note) == ("made up", "not applicable", "there is no moon")
 
 
+def test_a_subject_that_raises_where_it_should_answer_fails():
+    def check(s: Subject) -> Evidence:
+        raise RuntimeError("shapes do not fit")
+
+    outcome = law("made up")(check)(ANYONE)
+    assert (outcome.verdict, outcome.note) == ("fail", "raised RuntimeError: shapes do not fit")
+
+
 def test_what_cannot_be_observed_names_what_would_show_it():
     blind = law("made up", shown_by="rope")(lambda s: Evidence(ONE, ONE, ONE))
     assert "rope" in blind(ANYONE).note
@@ -75,11 +83,14 @@ def test_equal_infinities_do_not_differ_and_nothing_has_no_difference():
 
 
 def test_a_subject_builds_the_same_model_every_time_and_leaves_the_random_numbers_alone():
-    before = torch.random.get_rng_state()
     for name in ("learned", "t5"):
-        one, two = (Subject.of(name, seed=3).model() for _ in range(2))
+        one = Subject.of(name, seed=3).model()
+        torch.rand(1)
+        before = torch.random.get_rng_state()
+        two, other = (Subject.of(name, seed=seed).model() for seed in (3, 4))
         assert all(torch.equal(p, q) for p, q in zip(one.parameters(), two.parameters(), strict=True))
-    assert torch.equal(before, torch.random.get_rng_state())
+        assert not any(torch.equal(p, q) for p, q in zip(one.parameters(), other.parameters(), strict=True))
+        assert torch.equal(before, torch.random.get_rng_state())
 
 
 def test_chunks_add_up_and_differ_with_the_seed():
