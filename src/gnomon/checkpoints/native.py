@@ -88,10 +88,8 @@ def _reach_the_disk(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def write_model(
-    new: Path, model: nn.Module, tokenizer: Tokenizer | None = None, metadata: Mapping[str, str] | None = None
-) -> None:
-    """Write the files of a model into a draft; `metadata` goes into the header of the weights."""
+def write_model(new: Path, model: nn.Module, tokenizer: Tokenizer | None = None, step: int | None = None) -> None:
+    """Write the files of a model into a draft; the training step it is from goes into the header of the weights."""
     inner = unwrapped(model)
     tokenizer = inner.tokenizer if tokenizer is None else tokenizer
     weights = {plain_name(name): tensor for name, tensor in inner.state_dict().items()}
@@ -105,7 +103,7 @@ def write_model(
     write_json(new / CONFIG, about)
     if tokenizer is not None:
         tokenizer.save(new)
-    write_tensors(new / WEIGHTS, weights, metadata)
+    write_tensors(new / WEIGHTS, weights, {} if step is None else {"step": str(step)})
 
 
 def write_json(path: Path, data: Mapping[str, Any]) -> None:
@@ -113,10 +111,11 @@ def write_json(path: Path, data: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
-    """Write named tensors as safetensors."""
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> None:
+    """Write named tensors as safetensors. Several keys of metadata would be written in any order: one keeps equal tensors
+    equal in bytes."""
     whole = {name: tensor.detach().to("cpu").contiguous() for name, tensor in tensors.items()}
-    path.write_bytes(to_bytes(whole, {"format": "pt", **(metadata or {})}))
+    path.write_bytes(to_bytes(whole, metadata))
 
 
 def unwrapped(model: nn.Module) -> DecoderOnly:

@@ -1,6 +1,6 @@
 """What `gnomon train` trains on what: its settings, and how they become text, a tokenizer and a model."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
+from gnomon.cli.config import Resolved
 from gnomon.data import Corpus, Tokenizer, TokenStore
 from gnomon.errors import BadInput
 from gnomon.layout import Layout
@@ -15,6 +16,7 @@ from gnomon.models import PRESETS, DecoderOnly, preset
 from gnomon.train import State, TrainConfig
 
 NOT_PATHS = ("-", "stdlib")
+RATES = {"gpt2-small": 6e-4}  # where TrainConfig's is too high: Brown et al. 2020, arXiv:2005.14165, table 2.1
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,15 @@ class Settings:
     position: dict[str, Any] = field(default_factory=dict)  # name, and options of that encoding
     model: dict[str, Any] = field(default_factory=dict)  # changes to the preset
     train: TrainConfig = field(default_factory=TrainConfig)
+
+
+def settled(resolved: Resolved[Settings]) -> Settings:
+    """The settings, with the preset's learning rate where nobody chose one; BadValue for an unknown preset."""
+    settings = resolved.config
+    preset(settings.preset)
+    if settings.preset not in RATES or "train.lr" in resolved.origins:
+        return settings
+    return replace(settings, train=replace(settings.train, lr=RATES[settings.preset]))
 
 
 def make_tokenizer(settings: Settings, training: Corpus) -> Tokenizer:
@@ -108,4 +119,14 @@ def text_of(state: State, folder: Path) -> Text:
         ) from error
 
 
-__all__ = ["Settings", "Text", "free_folder", "make_model", "make_tokenizer", "origin_of", "text_of", "tokenized"]
+__all__ = [
+    "Settings",
+    "Text",
+    "free_folder",
+    "make_model",
+    "make_tokenizer",
+    "origin_of",
+    "settled",
+    "text_of",
+    "tokenized",
+]

@@ -48,10 +48,10 @@ FLAGS = {
 @click.option("--vocab-size", type=int, help="Tokens of a bpe vocabulary.  [default: the preset's]")
 @click.option("--text-key", help="Key of the text in JSONL files.  [default: text]")
 @click.option("--held-out", type=float, help="Share of the text held out for evaluation.  [default: 0.05]")
-@click.option("--steps", type=int, help="Optimizer steps.")
-@click.option("--batch-size", type=int, help="Windows a step.")
-@click.option("--length", type=int, help="Tokens a window.")
-@click.option("--lr", type=float, help="Highest learning rate.")
+@click.option("--steps", type=int, help="Optimizer steps.  [default: 2500]")
+@click.option("--batch-size", type=int, help="Windows a step.  [default: 16]")
+@click.option("--length", type=int, help="Tokens a window.  [default: 64]")
+@click.option("--lr", type=float, help="Highest learning rate.  [default: 0.003; gpt2-small 0.0006]")
 @seed_option
 @device_option
 @dtype_option
@@ -80,13 +80,13 @@ def command(
     on as if nothing had happened. Every setting can be given as --set train.warmup=200, --set model.d_model=256 or
     --set position.base=1e6, or under the same names in a TOML file.
     """
-    from gnomon.cli.recipe import Settings
+    from gnomon.cli.recipe import Settings, settled
     from gnomon.device import set_threads
 
     set_threads(threads)
     resolved = resolve_config(Settings, config_file, settings, typed_flags(ctx, FLAGS))
     if resume is None:
-        report = _start(resolved.config, output, device, quiet)
+        report = _start(settled(resolved), output, device, quiet)
     elif output is None:
         report = _go_on(resume, resolved, device, quiet)
     else:
@@ -101,11 +101,9 @@ def _start(settings: "Settings", output: Path | None, device: str, quiet: bool) 
     from gnomon.cli.recipe import free_folder, make_model, make_tokenizer, origin_of, tokenized
     from gnomon.data import Corpus
     from gnomon.device import resolve_device
-    from gnomon.models import preset
     from gnomon.train import train
     from gnomon.train.loop import check_new
 
-    preset(settings.preset)  # an unknown name is said before any text is read
     folder = check_new(output or free_folder(settings))
     where = resolve_device(device)
     corpus = Corpus.open(settings.text.sources, settings.text.text_key)
@@ -127,7 +125,7 @@ def _go_on(folder: Path, resolved: "Resolved[Settings]", device: str, quiet: boo
 
     for key in resolved.origins:
         if not key.startswith("train."):
-            raise BadValue(f"{key} belongs to the run in {folder} and cannot change: leave it out, or start a new run")
+            raise BadValue(f"{key} belongs to the run in {folder} and stays as it is: leave it out, or start a new run")
     given = {key.removeprefix("train."): key for key in resolved.origins}
     changes = {name: getattr(resolved.config.train, name) for name in given}
     state = read_state(folder)

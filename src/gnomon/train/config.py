@@ -15,10 +15,10 @@ CHANGEABLE = ("steps", "log_every", "eval_every", "eval_windows", "save_every", 
 class TrainConfig:
     """How to train. Counts are of optimizer steps; None in `..._every` means only at the end."""
 
-    steps: int = 2000
-    batch_size: int = 32  # windows a step
+    steps: int = 2500
+    batch_size: int = 16  # windows a step
     length: int = 64  # targets a window
-    lr: float = 1e-3  # the highest rate
+    lr: float = 3e-3  # the highest rate
     warmup: int = 100  # steps up to it
     floor: float = 0.1  # the share of it left at the last step
     weight_decay: float = 0.1

@@ -12,9 +12,9 @@ import torch
 from torch import nn
 
 from gnomon.checkpoints.native import unwrapped
-from gnomon.data import LMBatches, TokenStore, windows_for_eval
+from gnomon.data import EvalWindows, LMBatches, TokenStore, windows_for_eval
 from gnomon.device import resolve_dtype
-from gnomon.errors import BadValue
+from gnomon.errors import BadInput, BadValue
 from gnomon.generate import Sample, generate
 from gnomon.layout import Layout
 from gnomon.models import DecoderOnly
@@ -49,9 +49,9 @@ class Run:
             model.to(self.dtype)
         self.optimizer = adamw(model, config.lr, config.weight_decay)
         self.batches = LMBatches(train_store, config.batch_size, config.length, config.seed)
-        self.windows = windows_for_eval(valid_store, config.length, config.eval_windows)
+        self.windows = _held_out(valid_store, config)
         self.first_token = int(train_store.tokens[0]) if train_store.eos_id is None else train_store.eos_id
-        self.state = State(0, self.config, hashlib.sha256(train_store.tokens.tobytes()).hexdigest(), origin)
+        self.state = State(0, self.config, hashlib.sha256(train_store.tokens.data).hexdigest(), origin)
         self.steps, self.seconds = 0, 0.0  # taken here, and the time they took
 
     def step(self, number: int) -> Loss:
@@ -101,6 +101,13 @@ class Run:
         state = replace(self.state, step=done)
         save_run(self.folder, self.model, self.optimizer, state)
         self.state = state
+
+
+def _held_out(store: TokenStore, config: TrainConfig) -> EvalWindows:
+    try:
+        return windows_for_eval(store, config.length, config.eval_windows)
+    except BadInput as error:
+        raise BadInput(f"of what is held out for evaluation, {error}, or hold out more") from error
 
 
 def training_dtype(name: str, device: torch.device) -> torch.dtype:

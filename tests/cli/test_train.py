@@ -1,0 +1,289 @@
+"""`gnomon train`: from text to a run folder, stopped and resumed, and a clear line for what cannot be right."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gnomon.checkpoints import load
+from gnomon.cli.main import cli
+from gnomon.data import Tokenizer
+from gnomon.train import TrainConfig, read_metrics, read_state
+
+TINY = [
+    "--tokenizer", "bytes", "--batch-size", "2", "--length", "8", "--set", "model.d_model=16", "--set",
+    "model.n_layers=1", "--set", "model.n_heads=2", "--set", "train.eval_windows=4", "--set", "train.log_every=1",
+]  # fmt: skip
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(cli, ["train", *map(str, arguments)])
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch) -> Path:
+    """The current folder, with a text in it; no plot is drawn."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("gnomon.train.loop.plot_loss", lambda metrics, path: None)
+    (tmp_path / "text.txt").write_text("".join(f"def f{i}(x):\n    return x + {i * i}\n" for i in range(60)))
+    return tmp_path
+
+
+def test_a_text_becomes_a_run_that_generates(folder):
+    result = run("text.txt", "-o", "run", *TINY, "--steps", 4)
+    assert result.exit_code == 0, result.output
+    assert "run: step 4" in result.stdout
+    assert re.search(r"held out: loss \d\.\d+, perplexity \d+\.\d+, \d\.\d+ bits per byte", result.stdout)
+    assert "gnomon generate run --prompt" in result.stdout
+    files = {path.name for path in (folder / "run").iterdir()}
+    assert files >= {"config.json", "model.safetensors", "tokenizer.json", "training", "metrics.jsonl"}
+    assert load("run").config.position.name == "learned"
+    told = CliRunner().invoke(cli, ["generate", "run", "--prompt", "def", "--max-new-tokens", "3"])
+    assert told.exit_code == 0
+    assert told.stdout.startswith("def")
+
+
+def test_json_is_one_object_of_what_the_text_says():
+    report = json.loads(run("text.txt", "-o", "run", *TINY, "--steps", 2, "--json").stdout)
+    assert report["run"] == "run"
+    assert report["steps"] == 2
+    assert report["loss"] == read_metrics(Path("run/metrics.jsonl"))[-2]["valid_loss"]
+    assert report["held_out_tokens"] == 4 * 8
+
+
+def test_quiet_leaves_only_the_result():
+    result = run("text.txt", "-o", "run", *TINY, "--steps", 1, "--quiet")
+    assert result.stderr == ""
+    assert result.stdout.startswith("run: step 1")
+
+
+def test_without_an_output_each_run_finds_a_folder_of_its_own():
+    for _ in range(2):
+        run("text.txt", *TINY, "--position", "alibi", "--steps", 1, "--quiet")
+    assert sorted(path.name for path in Path("runs").iterdir()) == ["mini-gpt-alibi", "mini-gpt-alibi-2"]
+
+
+def test_what_is_there_is_never_replaced(folder):
+    (folder / "run").mkdir()
+    (folder / "run" / "mine").write_text("mine")
+    result = run("text.txt", "-o", "run", *TINY)
+    assert result.exit_code == 2
+    assert "already exists and is not empty" in result.stderr
+    assert [path.name for path in (folder / "run").iterdir()] == ["mine"]
+
+
+def test_settings_come_from_a_file_from_set_and_from_flags_the_last_winning(folder):
+    (folder / "run.toml").write_text(
+        'preset = "mini-llama"\ntokenizer = "bytes"\nposition = {name = "rope", base = 500.0}\n'
+        "[model]\nd_model = 16\nn_layers = 1\nn_heads = 2\nn_kv_heads = 1\n"
+        "[train]\nsteps = 9\nlength = 8\nbatch_size = 2\nwarmup = 7\neval_windows = 2\n"
+    )
+    result = run("text.txt", "-o", "run", "-c", "run.toml", "--set", "position.base=700", "--steps", 1, "--seed", 3)
+    assert result.exit_code == 0, result.output
+    config, state = load("run").config, read_state("run")
+    assert config.position.to_dict() == {"name": "rope", "base": 700}
+    assert (config.norm, config.n_kv_heads, config.vocab_size) == ("rmsnorm", 1, 257)
+    assert (state.config.steps, state.config.warmup, state.config.seed) == (1, 7, 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "size"),
+    [(["--tokenizer", "bytes"], "bytes", 257), (["--tokenizer", "characters"], "characters", None),
+     (["--tokenizer", "bpe", "--vocab-size", "270"], "bpe", 270), (["--tokenizer", "own/tokenizer.json"], "bpe", 260)],
+)  # fmt: skip
+def test_the_vocabulary_is_one_of_three_or_your_own(folder, arguments, kind, size):
+    Tokenizer.bpe(["abab" * 9, "cdcd" * 9, "efef" * 9], 260).save(folder / "own")
+    result = run("text.txt", "-o", "run", *TINY, *arguments, "--steps", 1, "--quiet")
+    assert result.exit_code == 0, result.output
+    model = load("run")
+    assert model.tokenizer.kind == kind
+    assert model.config.vocab_size == model.tokenizer.vocab_size == (size or model.tokenizer.vocab_size)
+
+
+def test_the_vocabulary_is_learned_without_the_held_out_text(folder, monkeypatch):
+    read = []
+    original = Tokenizer.characters
+    monkeypatch.setattr(Tokenizer, "characters", lambda texts: read.extend(texts) or original(texts))
+    for i in range(10):
+        (folder / f"{i}.txt").write_text(f"document {i}\n" * 30)
+    sources = [f"{i}.txt" for i in range(10)]
+    run(*sources, "-o", "run", *TINY, "--tokenizer", "characters", "--held-out", 0.3, "--steps", 1)
+    assert len(read) == 7
+
+
+def test_a_key_of_jsonl_and_standard_input_are_read(folder):
+    (folder / "text.jsonl").write_text("".join(json.dumps({"body": f"line {i} " * 20}) + "\n" for i in range(9)))
+    assert run("text.jsonl", "--text-key", "body", "-o", "run", *TINY, "--steps", 1).exit_code == 0
+    arguments = ["train", "-", "-o", "piped", *TINY, "--steps", "1"]
+    assert CliRunner().invoke(cli, arguments, input="some text to learn from\n" * 30).exit_code == 0
+    assert read_state("piped").origin["text"]["sources"] == ["-"]
+
+
+def test_the_default_text_is_the_standard_library(monkeypatch):
+    from gnomon.cli.recipe import Settings
+
+    assert Settings().text.sources == ("stdlib",)
+    assert Settings().preset == "mini-gpt"
+
+
+def test_help_tells_the_defaults_of_the_settings():
+    text = " ".join(run("--help").output.split())
+    for name, option in [("steps", "--steps"), ("batch_size", "--batch-size"), ("length", "--length"), ("lr", "--lr")]:
+        default = getattr(TrainConfig(), name)
+        assert re.search(rf"{option} \S+ [^\[]*\[default: {default:g}[\];]", text), name
+
+
+def test_a_preset_has_its_own_learning_rate_unless_one_is_given():
+    from gnomon.cli.config import resolve_config
+    from gnomon.cli.recipe import Settings, settled
+
+    def rate(*sets: str) -> float:
+        return settled(resolve_config(Settings, sets=sets)).train.lr
+
+    assert rate() == TrainConfig().lr
+    assert rate("preset=gpt2-small") == 6e-4
+    assert rate("preset=gpt2-small", "train.lr=1e-4") == 1e-4
+
+
+# ------------------------------------------------------------------ resuming
+
+
+def test_a_run_is_resumed_from_any_folder_with_its_own_settings(folder, monkeypatch):
+    run("text.txt", "-o", "run", *TINY, "--steps", 2, "--held-out", 0.2)
+    (folder / "elsewhere").mkdir()
+    monkeypatch.chdir(folder / "elsewhere")
+    result = run("--resume", folder / "run", "--steps", 5)
+    assert result.exit_code == 0, result.output
+    assert (read_state(folder / "run").step, read_state(folder / "run").config.batch_size) == (5, 2)
+    assert f"{folder / 'run'}: step 2 of 5" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(["--lr", "1"], "this run has lr=0.003"), (["--position", "rope"], "position belongs to the run"),
+     (["other.txt"], "text.sources belongs to the run"), (["--set", "model.d_ff=8"], "model belongs to the run"),
+     (["-o", "other"], "leave --output out")],
+)  # fmt: skip
+def test_what_would_make_it_another_run_is_refused(arguments, message):
+    run("text.txt", "-o", "run", *TINY, "--steps", 1)
+    result = run("--resume", "run", *arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_a_text_that_has_changed_is_refused(folder):
+    run("text.txt", "-o", "run", *TINY, "--steps", 1)
+    (folder / "text.txt").write_text("something else entirely\n" * 50)
+    result = run("--resume", "run", "--steps", 2)
+    assert result.exit_code == 3
+    assert "not the training text" in result.stderr
+
+
+def test_a_run_of_the_library_says_how_it_is_resumed(folder):
+    run("text.txt", "-o", "run", *TINY, "--steps", 1)
+    state = folder / "run" / "training" / "step-1" / "state.json"
+    state.write_text(json.dumps(json.loads(state.read_text()) | {"origin": {}}))
+    result = run("--resume", "run")
+    assert result.exit_code == 3
+    assert "gnomon.train.resume" in result.stderr
+
+
+# ------------------------------------------------------------------ what cannot be right
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["nowhere.txt"], 3, "nowhere.txt"),
+        (["empty.txt"], 3, "no text in empty.txt"),
+        (["binary.bin"], 3, "not a text file"),
+        (["text.txt", "--length", "100000"], 2, "hold 64 rows"),
+        (["text.txt", "--length", "100000", "--position", "rope"], 3, "tokens"),
+        (["text.txt", "--length", "60", "--held-out", "0.01"], 3, "of what is held out for evaluation, the text has"),
+        (["text.txt", "--preset", "mini-gtp"], 2, "did you mean 'mini-gpt'"),
+        (["text.txt", "--position", "ropee"], 2, "did you mean 'rope'"),
+        (["text.txt", "--set", "position.bsae=3", "--position", "rope"], 2, "did you mean 'base'"),
+        (["text.txt", "--set", "model.d_modle=3"], 2, "did you mean 'd_model'"),
+        (["text.txt", "--set", "model.d_model=wide"], 2, "d_model must be a whole number"),
+        (["text.txt", "--set", "model.n_heads=3"], 2, "n_heads=3"),
+        (["text.txt", "--set", "train.step=3"], 2, "did you mean 'train.steps'"),
+        (["text.txt", "--steps", "0"], 2, "steps must be at least 1"),
+        (["text.txt", "--lr", "nan"], 2, "lr must be a number above 0"),
+        (["text.txt", "--dtype", "float16"], 2, "bfloat16"),
+        (["text.txt", "--tokenizer", "nowhere.json"], 3, "there is no tokenizer"),
+        (["text.txt", "--tokenizer", "text.txt"], 3, "text.txt"),
+        (["text.txt", "--tokenizer", "bpe", "--vocab-size", "9"], 2, "vocab_size is 9"),
+        (["text.txt", "--set", "model.vocab_size=100"], 2, "257 different tokens"),
+        (["text.txt", "--held-out", "2"], 2, "held_out is 2"),
+        (["--resume", "nowhere"], 3, "nowhere"),
+    ],
+)
+def test_bad_input_gets_one_line_and_leaves_nothing_behind(folder, arguments, code, message):
+    (folder / "empty.txt").write_text("")
+    (folder / "binary.bin").write_bytes(b"\0\1\2")
+    before = sorted(folder.rglob("*"))
+    options = TINY if "--resume" not in arguments else []
+    result = run(*options, *arguments, *(["-o", "run"] if options else []), "--quiet")
+    assert result.exit_code == code, result.output
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert sorted(folder.rglob("*")) == before
+
+
+# ------------------------------------------------------------------ interrupted
+
+
+def started(*arguments: object) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-m", "gnomon", "train", *map(str, arguments)],
+        env={**os.environ, "OMP_NUM_THREADS": "1"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def wait_for_step(folder: Path, step: int) -> None:
+    give_up = time.monotonic() + 90
+    while not any(line["step"] >= step for line in read_metrics(folder / "metrics.jsonl")):
+        assert time.monotonic() < give_up, "training did not get there"
+        time.sleep(0.02)
+
+
+def logged(folder: Path) -> list[dict[str, float]]:
+    lines = read_metrics(folder / "metrics.jsonl")
+    return [{key: value for key, value in line.items() if key != "tokens_per_second"} for line in lines]
+
+
+def test_ctrl_c_saves_and_exits_130_and_after_it_or_a_kill_the_run_goes_on_as_if_nothing_happened(folder):
+    ran = [
+        *TINY, "--steps", 150, "--threads", 1, "--set", "train.sample_every=none", "--set", "train.eval_every=none",
+        "--set", "train.save_every=40",
+    ]  # fmt: skip
+    assert run("text.txt", "-o", "whole", *ran).exit_code == 0
+
+    process = started("text.txt", "-o", "run", *ran)
+    wait_for_step(folder / "run", 5)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=90)
+    stopped = read_state("run").step
+    assert process.returncode == 130, err
+    assert out == ""
+    assert f"step {stopped} is saved" in err
+    assert "go on with: gnomon train --resume run" in err
+    assert 5 <= stopped < 150
+
+    process = started("--resume", "run", "--threads", 1)
+    wait_for_step(folder / "run", min(150, stopped + 45))
+    process.kill()
+    process.communicate(timeout=90)
+    assert read_state("run").step > stopped
+
+    assert run("--resume", "run", "--threads", 1).exit_code == 0
+    assert logged(folder / "run") == logged(folder / "whole")
+    for name in ("model.safetensors", "training/step-150/optimizer.safetensors", "config.json", "tokenizer.json"):
+        assert (folder / "run" / name).read_bytes() == (folder / "whole" / name).read_bytes(), name
