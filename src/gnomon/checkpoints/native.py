@@ -112,8 +112,8 @@ def write_json(path: Path, data: Mapping[str, Any]) -> None:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> None:
-    """Write named tensors as safetensors. Several keys of metadata would be written in any order: one keeps equal tensors
-    equal in bytes."""
+    """Write named tensors as safetensors. It writes several keys of metadata in any order: with one, equal tensors are
+    equal bytes."""
     whole = {name: tensor.detach().to("cpu").contiguous() for name, tensor in tensors.items()}
     path.write_bytes(to_bytes(whole, metadata))
 
