@@ -6,7 +6,7 @@ import matplotlib.image
 import pytest
 
 from gnomon.train import plot_loss, read_metrics
-from gnomon.train.metrics import MetricsLog
+from gnomon.train.metrics import MetricsLog, smooth
 
 
 @pytest.fixture
@@ -46,6 +46,13 @@ def test_a_last_line_cut_off_by_a_kill_is_left_out(path):
 
 def test_no_file_is_no_lines(tmp_path):
     assert read_metrics(tmp_path / "none.jsonl") == []
+
+
+def test_smoothing_keeps_a_straight_line_straight_and_calms_a_saw():
+    assert smooth([3.0 * i for i in range(50)]) == pytest.approx([3.0 * i for i in range(50)])
+    saw = smooth([float(i % 2) for i in range(50)])
+    assert max(abs(y - 0.5) for y in saw[10:-10]) < 0.03
+    assert smooth([]) == []
 
 
 @pytest.mark.parametrize("lines", [3, 0])

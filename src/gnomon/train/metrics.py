@@ -8,9 +8,9 @@ A line has the number of steps taken and some of these, losses in nats per token
 """
 
 import json
-from collections.abc import Iterator
-from itertools import accumulate
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from gnomon.data import atomic
@@ -64,7 +64,7 @@ def plot_loss(metrics: Metrics, path: Path) -> None:
     if trained:
         steps, losses = zip(*trained, strict=True)
         axes.plot(steps, losses, color="tab:blue", alpha=0.3, linewidth=1)
-        axes.plot(steps, _smooth(losses), color="tab:blue", label="training")
+        axes.plot(steps, smooth(losses), color="tab:blue", label="training")
     if held_out:
         axes.plot(*zip(*held_out, strict=True), "o-", color="tab:red", label="held out")
     axes.set(xlabel="step", ylabel="loss (nats per token)")
@@ -75,9 +75,11 @@ def plot_loss(metrics: Metrics, path: Path) -> None:
         figure.savefig(file, format="png", dpi=120)
 
 
-def _smooth(values: tuple[float, ...], keep: float = 0.9) -> list[float]:
-    """Exponential moving average that starts at the first value."""
-    return list(accumulate(values, lambda mean, value: keep * mean + (1 - keep) * value))
+def smooth(values: Sequence[float], reach: int = 10) -> list[float]:
+    """The mean of each value and as many on either side, up to `reach`: it lags behind nothing, not even at the ends."""
+    last = len(values) - 1
+    spans = [min(i, last - i, reach) for i in range(len(values))]
+    return [fmean(values[i - span : i + span + 1]) for i, span in enumerate(spans)]
 
 
 __all__ = ["Metrics", "MetricsLog", "plot_loss", "read_metrics"]
