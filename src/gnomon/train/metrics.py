@@ -76,10 +76,10 @@ def plot_loss(metrics: Metrics, path: Path) -> None:
 
 
 def smooth(values: Sequence[float], reach: int = 10) -> list[float]:
-    """The mean of each value and as many on either side, up to `reach`: it lags behind nothing, not even at the ends."""
+    """The mean of each value and as many on either side, up to `reach`: it lags behind nothing, even at the ends."""
     last = len(values) - 1
     spans = [min(i, last - i, reach) for i in range(len(values))]
     return [fmean(values[i - span : i + span + 1]) for i, span in enumerate(spans)]
 
 
-__all__ = ["Metrics", "MetricsLog", "plot_loss", "read_metrics"]
+__all__ = ["Metrics", "MetricsLog", "plot_loss", "read_metrics", "smooth"]
