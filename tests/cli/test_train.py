@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 from gnomon.checkpoints import load
 from gnomon.cli.main import cli
 from gnomon.data import Tokenizer
+from gnomon.positions import base as positions_base
 from gnomon.train import TrainConfig, read_metrics, read_state
 
 TINY = [
@@ -138,6 +139,30 @@ def test_help_tells_the_defaults_of_the_settings():
     for name, option in [("steps", "--steps"), ("batch_size", "--batch-size"), ("length", "--length"), ("lr", "--lr")]:
         default = getattr(TrainConfig(), name)
         assert re.search(rf"{option} \S+ [^\[]*\[default: {default:g}[\];]", text), name
+
+
+def test_an_encoding_of_your_own_is_trained_resumed_and_asked_for_by_its_module(folder, monkeypatch):
+    monkeypatch.setattr("gnomon.positions.base._REGISTRY", dict(positions_base._REGISTRY))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (folder / "my_shift.py").write_text(
+        "from gnomon.positions import PositionEncoding\n"
+        "class Shift(PositionEncoding):\n"
+        "    name, acts, relative = 'shift', 'score', True\n"
+        "    def __init__(self, by: float = 1.0) -> None:\n"
+        "        super().__init__()\n"
+        "        self.by = by\n"
+        "    def bias(self, h, q, k):\n"
+        "        return -self.by * (q - k).abs()\n"
+    )
+    mine = ["--import", "my_shift"]
+    result = run("text.txt", "-o", "run", *TINY, *mine, "--position", "shift", "--set", "position.by=2", "--steps", 1)
+    assert result.exit_code == 0, result.output
+    assert load("run").config.position.to_dict() == {"name": "shift", "by": 2}
+    assert run("--resume", "run", *mine, "--steps", 2).exit_code == 0
+    del positions_base._REGISTRY["shift"]
+    result = run("--resume", "run", "--steps", 3)
+    assert result.exit_code == 3
+    assert "--import MODULE" in result.stderr
 
 
 def test_a_preset_has_its_own_learning_rate_unless_one_is_given():

@@ -30,7 +30,7 @@ def test_mini_gpt_trains_and_writes_text(text, tmp_path):
     config = TrainConfig(steps=40, batch_size=8, length=16, lr=1e-2, warmup=10, eval_every=None, save_every=None)
     report = train(model, store, store, config, tmp_path / "run", quiet=True)
     assert report.evaluation.loss < 1 < math.log(tokenizer.vocab_size)
-    assert "return x + " in report.sample
+    assert "return x + " in report.samples[0]
     again = load(tmp_path / "run")
     assert "return x + " in again.generate("    return x", max_new_tokens=16)[0].text
 
@@ -45,10 +45,10 @@ def test_the_folder_tells_what_happened(text, build, config, tmp_path, capsys, m
         (2, "valid_loss", "valid_perplexity", "valid_bits_per_byte"),
         (4, "loss", "lr", "tokens_per_second"),
         (4, "valid_loss", "valid_perplexity", "valid_bits_per_byte"),
-        (4, "sample"),
+        (4, "samples"),
     ]
     assert lines[3]["valid_loss"] == report.evaluation.loss
-    assert lines[4]["sample"] == report.sample
+    assert lines[4]["samples"] == report.samples
     assert matplotlib.image.imread(tmp_path / "run" / "loss.png").ndim == 3
     state = read_state(tmp_path / "run")
     assert (state.step, dict(state.origin)) == (4, {"by": "a test"})
@@ -178,5 +178,5 @@ def test_a_run_without_a_tokenizer_has_no_samples(text, build, config, tmp_path)
     model = build()
     model.tokenizer = None
     report = train(model, text.train, text.valid, config(steps=1), tmp_path / "run", quiet=True)
-    assert report.sample == ""
+    assert report.samples == []
     assert load(tmp_path / "run").tokenizer is None

@@ -114,7 +114,7 @@ def test_a_tie_is_still_a_tie_after_resuming(text, build, config, tmp_path):
 def test_a_finished_run_can_be_asked_again_and_extended(text, build, config, tmp_path):
     first = train(build(), text.train, text.valid, config(steps=3), tmp_path / "run", quiet=True)
     again = resume(tmp_path / "run", text.train, text.valid, quiet=True)
-    assert (again.evaluation, again.sample, again.tokens_per_second) == (first.evaluation, first.sample, 0)
+    assert (again.evaluation, again.samples, again.tokens_per_second) == (first.evaluation, first.samples, 0)
     assert resume(tmp_path / "run", text.train, text.valid, changes={"steps": 5}, quiet=True).steps == 5
 
 

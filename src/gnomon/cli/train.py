@@ -163,17 +163,18 @@ def _as_json(report: "Report") -> dict[str, Any]:
         "perplexity": found.perplexity,
         "bits_per_byte": found.bits_per_byte,
         "held_out_tokens": found.targets,
-        "sample": report.sample,
+        "samples": report.samples,
         "seconds": report.seconds,
         "tokens_per_second": report.tokens_per_second,
     }
 
 
 def _written(report: "Report") -> str:
+    samples = "".join(f"--- sample {n} ---\n{text}\n\n" for n, text in enumerate(report.samples, start=1))
     speed = f", {grouped(round(report.tokens_per_second))} tokens/s" if report.tokens_per_second else ""
     return (
         f"{report.folder}: step {report.steps}, {report.seconds:.0f} s{speed}\n"
-        f"held out: {report.evaluation}\n\n{report.sample}\n\n"
+        f"held out: {report.evaluation}\n\n{samples}"
         f"Let it write: gnomon generate {shlex.quote(str(report.folder))} --prompt 'def '"
     )
 

@@ -36,7 +36,7 @@ class Report:
     folder: Path
     steps: int
     evaluation: Evaluation  #: on held-out text
-    sample: str  #: what the model writes from the start of a document; empty without a tokenizer
+    samples: list[str]  #: what the model writes from the start of a document; empty without a tokenizer
     seconds: float  #: of this call
     tokens_per_second: float  #: of this call's steps; 0 if there were none
 
@@ -106,7 +106,7 @@ def check_new(folder: str | Path) -> Path:
 def _go(run: Run, quiet: bool) -> Report:
     """Take the steps that are left."""
     config, start, began = run.config, run.state.step, time.perf_counter()
-    evaluation = sample = None
+    evaluation = samples = None
     log = MetricsLog(run.folder / METRICS, until=start)
     ctrl_c = ctrl_c_asks("Ctrl-C: finishing this step, then saving. Once more quits at once.")
     with closing(log), _progress(config, start, quiet) as bar, ctrl_c as asked:
@@ -125,19 +125,19 @@ def _go(run: Run, quiet: bool) -> Report:
                 log.write(done, **evaluation.as_metrics())
                 _say(f"step {done}, held out: {evaluation}", quiet)
             if last or _due(done, config.sample_every):
-                sample = run.sample()
-                log.write(done, sample=sample)
-                _say(sample, quiet)
+                samples = run.samples()
+                log.write(done, samples=samples)
+                _say("\n\n".join(samples), quiet)
             if last or stop or _due(done, config.save_every):
                 run.save(done)
                 plot_loss(log.lines, run.folder / PLOT)
             if stop and not last:
                 _say(f"step {done} is saved in {run.folder}", quiet)
                 raise KeyboardInterrupt
-    if evaluation is None or sample is None:  # the run had ended before
-        evaluation, sample = run.evaluate(), run.sample()
+    if evaluation is None or samples is None:  # the run had ended before
+        evaluation, samples = run.evaluate(), run.samples()
     seconds = time.perf_counter() - began
-    return Report(run.folder, run.state.step, evaluation, sample, seconds, run.tokens_per_second)
+    return Report(run.folder, run.state.step, evaluation, samples, seconds, run.tokens_per_second)
 
 
 def _due(done: int, every: int | None) -> bool:

@@ -4,7 +4,7 @@ A line has the number of steps taken and some of these, losses in nats per token
 
     {"step": 10, "loss": 5.81, "lr": 0.0001, "tokens_per_second": 15000}            while training, nats per token
     {"step": 500, "valid_loss": 2.9, "valid_perplexity": 18.2, "valid_bits_per_byte": 2.01}
-    {"step": 500, "sample": "def ..."}
+    {"step": 500, "samples": ["def ..."]}
 """
 
 import json
@@ -28,7 +28,7 @@ class MetricsLog:
             file.writelines(f"{json.dumps(line)}\n".encode() for line in self.lines)
         self._file = open(path, "a", encoding="utf-8", buffering=1)  # noqa: SIM115  closed by close()
 
-    def write(self, step: int, **values: float | str) -> None:
+    def write(self, step: int, **values: float | list[str]) -> None:
         """Add one line."""
         self.lines.append({"step": step, **values})
         self._file.write(f"{json.dumps(self.lines[-1])}\n")

@@ -26,6 +26,8 @@ from gnomon.train.schedule import warmup_cosine
 from gnomon.train.state import State, save_run
 from gnomon.train.step import NotFinite, training_step
 
+SAMPLES = 3  # texts written each time
+
 
 class Run:
     """A model, its optimizer and its text. Step s depends on the config, the text and s alone."""
@@ -86,15 +88,13 @@ class Run:
         """Measure the model on held-out text."""
         return evaluate(self.model, self.windows, self.config.batch_size, self.dtype)
 
-    def sample(self) -> str:
-        """What the model writes from the start of a document, as far as its windows reached; "" without a tokenizer."""
+    def samples(self) -> list[str]:
+        """What the model writes from the start of a document, as long as its windows; none without a tokenizer."""
         if self.inner.tokenizer is None:
-            return ""
-        prompts = [[self.first_token]]
-        rows = generate(
-            self.inner, prompts, strategy=Sample(0.8), max_new_tokens=self.config.length, seeds=0, eos_ids=None
-        )
-        return rows[0].text
+            return []
+        prompts, longest = [[self.first_token]] * SAMPLES, self.config.length
+        rows = generate(self.inner, prompts, strategy=Sample(0.8), max_new_tokens=longest, seeds=0, eos_ids=None)
+        return [row.text for row in rows]
 
     def save(self, done: int) -> None:
         """Make the state after `done` steps the one that the folder holds."""
