@@ -6,6 +6,7 @@ script again, so that a notebook, a script without a main guard or a pipe can ca
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -76,9 +77,24 @@ def _start(threads: int) -> "subprocess.Popen[str]":
         "MALLOC_TRIM_THRESHOLD_": str(2**30),
     }
     command = [sys.executable, "-P", "-c", "from gnomon.lab.worker import main; main()"]
-    return subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True, encoding="utf-8"
-    )
+    with _interrupts_held():
+        return subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True, encoding="utf-8"
+        )
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """A process started inside begins, and stays, with Ctrl-C held back from it: a worker that is still importing must
+    not answer for the parent. One that comes meanwhile reaches this process afterwards."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows: the worker ignores it once it runs
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _feed(process: "subprocess.Popen[str]", todo: "SimpleQueue[Job]", events: "SimpleQueue[tuple[Job, Event]]") -> None:
