@@ -1,0 +1,35 @@
+"""The README is run: every `>>>` in it gives what stands below it, and its table of encodings is the registry's."""
+
+import doctest
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from gnomon.cli.main import cli
+
+README = Path(__file__).parents[1] / "README.md"
+PAGES = [README, *sorted((README.parent / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_example_gives_what_stands_below_it(page: Path) -> None:
+    text = "\n".join(re.findall(r"^```pycon\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S))
+    test = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    assert doctest.DocTestRunner(optionflags=flags).run(test).failed == 0
+    if page == README:
+        assert len(test.examples) >= 10
+
+
+def test_the_table_of_encodings_is_the_registrys() -> None:
+    result = CliRunner().invoke(cli, ["positions", "--markdown"])
+    assert result.exit_code == 0
+    assert result.output.split("\n\n")[0].strip() in README.read_text(encoding="utf-8")
+
+
+def test_every_file_it_links_to_exists() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
