@@ -25,9 +25,10 @@ def test_mini_gpt_trains_and_writes_text(text, tmp_path):
     parts = Corpus.from_texts([line, line + "\n"])
     tokenizer = Tokenizer.bpe(parts.texts, 300)
     store = TokenStore.open(parts, tokenizer, tmp_path)
+    torch.manual_seed(0)
     model = DecoderOnly.from_preset("mini-gpt", vocab_size=512, d_model=32)
     model.tokenizer = tokenizer
-    config = TrainConfig(steps=40, batch_size=8, length=16, lr=1e-2, warmup=10, eval_every=None, save_every=None)
+    config = TrainConfig(steps=80, batch_size=8, length=16, lr=1e-2, warmup=10, eval_every=None, save_every=None)
     report = train(model, store, store, config, tmp_path / "run", quiet=True)
     assert report.evaluation.loss < 1 < math.log(tokenizer.vocab_size)
     assert "return x + " in report.samples[0]
@@ -92,9 +93,11 @@ def test_measuring_sampling_and_saving_leave_the_training_alone(text, build, con
 def test_pieces_are_the_same_run(text, build, config, tmp_path):
     ended = []
     for n in (1, 2):
-        model = build().double()
+        model, forwards = build().double(), []
+        model.register_forward_pre_hook(lambda module, args, forwards=forwards: forwards.append(module.training))
         ran = config(steps=3, batch_size=4, accumulate=n, dtype="float64")
         train(model, text.train, text.valid, ran, tmp_path / f"{n}", quiet=True)
+        assert sum(forwards) == 3 * n
         ended.append(weights(model))
     torch.testing.assert_close(ended[0], ended[1], rtol=0, atol=1e-9)
 
@@ -109,12 +112,19 @@ def test_another_seed_is_another_run(text, build, config, tmp_path):
     assert not ended[0].equal(ended[2])
 
 
-def test_each_step_reads_its_own_batch(text, build, config, tmp_path, monkeypatch):
-    asked = []
+def test_each_step_has_a_batch_and_a_dropout_of_its_own(text, build, config, tmp_path, monkeypatch):
+    steps, draws = [], []
     original = LMBatches.batch
-    monkeypatch.setattr(LMBatches, "batch", lambda self, step: asked.append(step) or original(self, step))
+
+    def batch(self, step):
+        steps.append(step)
+        draws.append(torch.rand(()).item())
+        return original(self, step)
+
+    monkeypatch.setattr(LMBatches, "batch", batch)
     train(build(), text.train, text.valid, config(steps=5), tmp_path / "run", quiet=True)
-    assert asked == [0, 1, 2, 3, 4]
+    assert steps == [0, 1, 2, 3, 4]
+    assert len(set(draws)) == 5
 
 
 def test_padding_in_the_table_stays_zero_through_training_saving_and_loading(text, build, config, tmp_path):
