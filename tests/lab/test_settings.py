@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -93,8 +94,16 @@ def test_trials_have_folders_of_their_own(settings):
 def test_tables_fit_the_training_length_unless_a_size_is_given_by_hand():
     """T5's far buckets and rows of a learned table that training never reaches would hold noise."""
     settings = Settings(train_length=16)
-    assert settings.fitted("t5").options == {"max_distance": 16, "n_buckets": 16}
-    assert settings.fitted("t5(max_distance=40)").options == {"max_distance": 40, "n_buckets": 16}
+    assert settings.fitted("t5").options == {"max_distance": 8, "n_buckets": 8}
+    assert settings.fitted("t5(max_distance=40)").options == {"max_distance": 40, "n_buckets": 8}
     assert settings.fitted("learned").options == {"max_positions": 16}
     assert settings.fitted("rope").options == {}
-    assert Settings(train_length=64).fitted("t5").options == {"max_distance": 64}
+    assert Settings(train_length=64).fitted("t5").options == {"max_distance": 32, "n_buckets": 32}
+
+
+@pytest.mark.parametrize("length", [4, 5, 8, 31, 64, 512])
+def test_training_shows_every_bucket_of_t5_and_a_range_of_distances_to_the_last(length):
+    t5 = Settings(train_length=length).fitted("t5").build(n_heads=2)
+    buckets = t5.bucket(-torch.arange(length)).tolist()
+    assert set(buckets) == set(t5.bucket(-torch.arange(16 * length)).tolist())
+    assert buckets.count(buckets[-1]) >= length // 2

@@ -36,7 +36,7 @@ class Size:
 class Recipe:
     """How each model is trained; docs/lab.md says how these were chosen."""
 
-    steps: int = 2400
+    steps: int = 2000
     batch_size: int = 8  # windows of the training length
     lr: float = 6e-3  # the highest rate
     lr_of: dict[str, float] = field(default_factory=dict)  # of single encodings, by name
@@ -102,11 +102,13 @@ class Settings:
                     yield Trial(label(parse(text)), way, seed)
 
     def fitted(self, text: str) -> Spec:
-        """The encoding with its table fitted to the training length, where it has one and no size was given by hand:
-        rows of positions, the distance of T5's last bucket and its number of buckets."""
+        """The encoding with its table fitted to the training length, where it has one and no size was given by hand.
+
+        A learned table gets as many rows. T5's last bucket begins at half of it, so that training shows it a range of
+        distances: one that begins at the end has met a single distance, and learns nothing about those beyond.
+        """
         L = self.train_length
-        fewer = {"n_buckets": L} if L < 32 else {}
-        return parse(text).with_options(max_positions=L, max_distance=L, **fewer)
+        return parse(text).with_options(max_positions=L, max_distance=L // 2, n_buckets=min(32, L // 2))
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON-ready data; `from_dict` brings it back."""
