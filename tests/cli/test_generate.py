@@ -195,7 +195,7 @@ def test_text_is_shown_while_it_is_written_and_ctrl_c_keeps_it(run):
     assert 3 < len(second.removeprefix("ab")) < 1000
     assert shown.endswith("\n")
     assert process.returncode == 130
-    assert errors.decode().splitlines()[-1] == "gnomon: error: interrupted"
+    assert errors.decode().splitlines()[-1] == "gnomon: interrupted"
     assert "Traceback" not in errors.decode()
 
 

@@ -41,6 +41,21 @@ class TestRegistry:
         assert cls.beyond
         assert cls.__doc__
 
+    @pytest.mark.parametrize(
+        ("hooks", "acts"),
+        [("bias", "nowhere"), ("rotate", "score"), ("vectors", "rotation"), ("scores", "nowhere"), ("", "input")],
+    )
+    def test_a_hook_that_would_never_be_called_is_an_error_of_the_class(self, hooks, acts):
+        body = {hook: lambda self, *given: None for hook in hooks.split()}
+        with pytest.raises(gn.BadValue, match=f"acts = '{acts}'"):
+            type("Lost", (PositionEncoding,), {"name": "lost", "acts": acts, **body})
+        assert "lost" not in gn.positions.names()
+
+    def test_a_class_without_a_constructor_of_its_own_is_built_like_its_parent(self, monkeypatch):
+        monkeypatch.setattr("gnomon.positions.base._REGISTRY", dict(_REGISTRY))
+        type("Steep", (gn.positions.encoding("alibi"),), {"name": "steep"})
+        assert gn.positions.get("steep").build(**SIZES).n_heads == SIZES["n_heads"]
+
     def test_a_name_is_taken_once(self):
         with pytest.raises(gn.BadValue, match="'rope' already belongs to gnomon.positions.rope.RoPE"):
             type("Other", (PositionEncoding,), {"name": "rope"})

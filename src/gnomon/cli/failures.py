@@ -28,7 +28,7 @@ THRESHOLD, USAGE, INPUT, INTERRUPTED, PIPE_CLOSED = 1, 2, 3, 130, 141
 
 def _message(error: Exception) -> str:
     if isinstance(error, click.UsageError) and error.ctx is not None:
-        return f"{error.format_message()} See '{error.ctx.command_path} --help'."
+        return f"{error.format_message().rstrip('.')}. See '{error.ctx.command_path} --help'."
     if isinstance(error, click.ClickException):
         return error.format_message()
     if isinstance(error, OSError) and error.strerror:
@@ -44,7 +44,7 @@ def _exit_code(error: Exception) -> int:
 
 def _report(kind: str, message: str, exit_code: int, as_json: bool) -> click.exceptions.Exit:
     line = " ".join(message.split())
-    click.echo(f"gnomon: error: {line}", err=True)
+    click.echo(f"gnomon: {'' if exit_code == INTERRUPTED else 'error: '}{line}", err=True)
     if as_json:
         print_json({"error": {"kind": kind, "message": line, "exit_code": exit_code}})
     return click.exceptions.Exit(exit_code)

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gnomon.cli.failures import INTERRUPTED
-from gnomon.cli.options import device_option, json_option, quiet_option, seed_option, threads_option
+from gnomon.cli.options import (
+    device_option,
+    import_option,
+    json_option,
+    quiet_option,
+    seed_option,
+    threads_option,
+)
 from gnomon.cli.output import print_json
 from gnomon.errors import BadInput, BadValue
 
@@ -39,6 +46,7 @@ ALIASES = {"max-tokens": "max-new-tokens", "temp": "temperature"}  # what other 
     help="Floating type of the products; saved: that of the weights; auto: what this machine is fastest at.",
 )
 @threads_option
+@import_option
 @json_option
 @quiet_option
 @click.pass_context

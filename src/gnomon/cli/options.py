@@ -11,6 +11,7 @@
 None of them imports torch: what a device or a number of threads means is asked of `gnomon.device` by the command.
 """
 
+import shlex
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -52,6 +53,9 @@ lang_option = click.option(
 quiet_option = click.option("--quiet", "-q", is_flag=True, help="No progress, only the result.")
 
 
+IMPORTED = "gnomon.imported"  # where a command's context keeps the modules it was given
+
+
 def _import_modules(ctx: click.Context, param: click.Parameter, modules: tuple[str, ...]) -> None:
     """Import each of `modules`, found from the current folder too, so that what they register is known by name."""
     if not modules:
@@ -61,6 +65,7 @@ def _import_modules(ctx: click.Context, param: click.Parameter, modules: tuple[s
         sys.path.insert(0, here)
     for name in modules:
         _import_module(name)
+    ctx.meta[IMPORTED] = modules
 
 
 def _import_module(name: str) -> None:
@@ -75,6 +80,11 @@ def _import_module(name: str) -> None:
         raise BadValue(f"--import {name}: it imports {error.name!r}, which is not installed.") from error
     except Exception as error:  # a user's module may fail in any way while it is imported
         raise BadValue(f"--import {name}: importing it failed with {type(error).__name__}: {error}") from error
+
+
+def imports_again(ctx: click.Context) -> str:
+    """What a command that goes on from this one must be given too: " --import MODULE" for each module, or nothing."""
+    return "".join(f" --import {shlex.quote(name)}" for name in ctx.meta.get(IMPORTED, ()))
 
 
 import_option = click.option(
@@ -118,6 +128,7 @@ __all__ = [
     "device_option",
     "dtype_option",
     "import_option",
+    "imports_again",
     "json_option",
     "lang_option",
     "quiet_option",

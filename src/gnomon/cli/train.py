@@ -14,6 +14,7 @@ from gnomon.cli.options import (
     device_option,
     dtype_option,
     import_option,
+    imports_again,
     json_option,
     quiet_option,
     seed_option,
@@ -94,7 +95,7 @@ def command(
     if as_json:
         print_json(_as_json(report))
     else:
-        click.echo(_written(report))
+        click.echo(_written(report, imports_again(ctx)))
 
 
 def _start(settings: "Settings", output: Path | None, device: str, quiet: bool) -> "Report":
@@ -145,7 +146,8 @@ def _way_on(folder: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        click.echo(f"go on with: gnomon train --resume {shlex.quote(str(folder))}", err=True)
+        again = imports_again(click.get_current_context())
+        click.echo(f"go on with: gnomon train --resume {shlex.quote(str(folder))}{again}", err=True)
         raise
 
 
@@ -169,13 +171,13 @@ def _as_json(report: "Report") -> dict[str, Any]:
     }
 
 
-def _written(report: "Report") -> str:
+def _written(report: "Report", again: str) -> str:
     samples = "".join(f"--- sample {n} ---\n{text}\n\n" for n, text in enumerate(report.samples, start=1))
     speed = f", {grouped(round(report.tokens_per_second))} tokens/s" if report.tokens_per_second else ""
     return (
         f"{report.folder}: step {report.steps}, {report.seconds:.0f} s{speed}\n"
         f"held out: {report.evaluation}\n\n{samples}"
-        f"Let it write: gnomon generate {shlex.quote(str(report.folder))} --prompt 'def '"
+        f"Let it write: gnomon generate {shlex.quote(str(report.folder))} --prompt 'def '{again}"
     )
 
 

@@ -50,6 +50,7 @@ class PositionEncoding(nn.Module):
         super().__init_subclass__()
         if not cls.name:
             raise BadValue(f"class {cls.__name__} needs a name: the word people choose it by, e.g. name = 'mine'")
+        _check_place(cls)
         other = _REGISTRY.get(cls.name)
         if other is not None and (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
             raise BadValue(f"the name {cls.name!r} already belongs to {other.__module__}.{other.__qualname__}")
@@ -207,6 +208,27 @@ class PositionEncoding(nn.Module):
         return Spec(cls, MappingProxyType({}))
 
 
+#: where the hooks of a class take effect
+_PLACES: Mapping[str, Acts] = {
+    "vectors": "input", "query": "rotation", "key": "rotation", "rotate": "rotation",
+    "bias": "score", "scores": "score", "values": "score",
+}  # fmt: skip
+
+
+def _check_place(cls: type[PositionEncoding]) -> None:
+    """Raise BadValue where `acts` does not say what the hooks do: a hook at another place would never be called."""
+    hooks = [hook for hook in _PLACES if getattr(cls, hook) is not getattr(PositionEncoding, hook)]
+    lost = [hook for hook in hooks if _PLACES[hook] != cls.acts]
+    if lost:
+        raise BadValue(
+            f"class {cls.__name__} overrides {lost[0]}, which is used where an encoding acts at "
+            f"{_PLACES[lost[0]]!r}, but says acts = {cls.acts!r}: set acts = {_PLACES[lost[0]]!r}"
+        )
+    if cls.acts != "nowhere" and not hooks:
+        own = ", ".join(hook for hook, place in _PLACES.items() if place == cls.acts)
+        raise BadValue(f"class {cls.__name__} says acts = {cls.acts!r} but overrides none of {own}")
+
+
 class NoPE(PositionEncoding):
     """No position: causal attention of two layers or more still sees order, bidirectional attention sees none."""
 
@@ -297,8 +319,8 @@ def own_draws() -> Iterator[None]:
 
 
 def _parameters(cls: type[PositionEncoding]) -> dict[str, Any]:
-    """The constructor's parameters and their defaults."""
-    if "__init__" not in cls.__dict__:
+    """The constructor's parameters and their defaults; none for a class that has no constructor of its own."""
+    if cls.__init__ is nn.Module.__init__:
         return {}
     return {p.name: p.default for p in list(inspect.signature(cls.__init__).parameters.values())[1:]}
 
