@@ -57,3 +57,10 @@ def test_a_difference_is_that_of_the_two_numbers():
 
 def test_the_same_draws_come_every_time():
     assert Bootstrap(SIZES).bits_per_byte(nats(3)) == Bootstrap(SIZES).bits_per_byte(nats(3))
+
+
+def test_a_few_documents_settle_no_order():
+    """Four documents that all agree are still four; the same difference over twenty is settled."""
+    for n, settled in ((4, False), (20, True)):
+        size, better = np.full(n, 100.0), np.linspace(90, 110, n)
+        assert Bootstrap(size).sure(better, better + 5) is settled

@@ -14,6 +14,7 @@ from gnomon.lab.protocols import Floats
 
 DRAWS = 2000
 LEVEL = 0.95
+FEW = 5  # with fewer documents than this, draws of them say nothing about an order
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Bootstrap:
     def __init__(self, bytes_of_documents: Floats, seed: int = 0) -> None:
         """bytes_of_documents (documents,): of the targets."""
         n = len(bytes_of_documents)
+        self.few = n < FEW
         drawn = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=DRAWS)
         self._weights = np.concatenate([np.ones((1, n)), drawn])  # the first draw is what was measured
         self._bytes = self._weights @ bytes_of_documents
@@ -50,6 +52,10 @@ class Bootstrap:
     def increase(self, nats: Floats, before: Floats) -> Interval:
         """How much more is paid than before, as a share of it: 0.2 is a fifth more."""
         return _interval(self.bits(nats) / self.bits(before) - 1)
+
+    def sure(self, better: Floats, worse: Floats) -> bool:
+        """Whether the documents settle that one model pays less than another."""
+        return not self.few and self.difference(worse, better).low > 0
 
     def difference(self, nats: Floats, other: Floats) -> Interval:
         """Bits per byte less those of another model."""

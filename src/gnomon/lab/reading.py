@@ -14,7 +14,9 @@ def percent(share: float) -> str:
 
 
 def percents(interval: Interval) -> str:
-    """The same with its interval."""
+    """The same with its interval, where there is one: a single document has none."""
+    if interval.low == interval.high:
+        return percent(interval.value)
     low, high = (f"{100 * x:+.1f}".replace("-", "−") for x in (interval.low, interval.high))
     return f"{percent(interval.value)} [{low}, {high}]"
 
@@ -102,8 +104,9 @@ def reasons(report: Report, row: Row, theirs: Kind) -> list[str]:
         return [f"The model pays {percent(margin)} against a byte trigram, too little to draw conclusions from."]
     milder = row.increase[-1] is not None and list(KINDS).index(row.kind) < list(KINDS).index(theirs)
     if milder and gain is not None and gain < 0.1:
+        lower = f"only {whole(gain)} below" if gain >= 0.005 else "no lower than"
         return [
-            f"Far inside its training windows its loss is only {whole(gain)} below that near their start: {size} it "
+            f"Far inside its training windows its loss is {lower} that near their start: {size} it "
             "draws little on context, and has little to lose."
         ]
     return [f"The models are not alike: this one is small, {size}."]
@@ -137,18 +140,22 @@ def summary(report: Report) -> list[str]:
             labels = [row.label for row in report.sorted_rows() if row.kind == kind]
             if labels:
                 lines.append(f"{kind[0].upper()}{kind[1:]}, {meaning}: {', '.join(labels)}.")
-        lines.append(_agreement(report))
+        lines += _agreement(report)
     lines.append(_worth(report))
+    if report.few:
+        lines.append("So few held-out documents are long enough that they settle no order. Give more text.")
     if not report.same_start:
         lines.append("The models did NOT begin with the same weights, so position is not all that differs.")
     return lines
 
 
-def _agreement(report: Report) -> str:
+def _agreement(report: Report) -> list[str]:
+    factor = report.settings.lengths[-1] / report.settings.train_length
     odd = disagreements(report)
     if odd:
-        return f"Other than published: {', '.join(row.label for row in odd)}."
-    return "All curves are of the kind that is published for their encodings."
+        return [f"Other than published: {', '.join(row.label for row in odd)}."]
+    known = [row.label for row in report.sorted_rows() if published_kind(row.name, factor) is not None]
+    return [f"Of the kind that is published: {', '.join(known)}."] if known else []
 
 
 def _worth(report: Report) -> str:

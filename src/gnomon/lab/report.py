@@ -9,7 +9,7 @@ from typing import Any
 
 from gnomon.data import atomic
 from gnomon.lab.analysis import Row, Scale, buckets, holds_until, order, published_kind, rows
-from gnomon.lab.bootstrap import Bootstrap, Interval
+from gnomon.lab.bootstrap import FEW, Bootstrap, Interval
 from gnomon.lab.protocols import Floats, Targets
 from gnomon.lab.settings import Settings
 from gnomon.lab.trial import Measured
@@ -65,6 +65,11 @@ class Report:
     def best(self) -> Row:
         """The row with the lowest bits at the longest length."""
         return self.row(self.ranking[-1][0].label if self.ranking[-1] else self.ranking[0][0].label)
+
+    @property
+    def few(self) -> bool:
+        """Whether there are too few documents to settle an order."""
+        return self.targets["documents"] < FEW
 
     def sorted_rows(self) -> list[Row]:
         """Rows as tables show them: the best at the longest length first, those without a number there last."""
@@ -161,7 +166,7 @@ def _seeds(measured: Sequence[Measured]) -> set[int]:
 
 def _places(found: Sequence[Row], at: int, bootstrap: Bootstrap) -> tuple[Place, ...]:
     ranked = order(found, at)
-    sure = [bootstrap.difference(_nats(worse, at), _nats(better, at)).low > 0 for better, worse in pairwise(ranked)]
+    sure = [bootstrap.sure(_nats(better, at), _nats(worse, at)) for better, worse in pairwise(ranked)]
     return tuple(Place(row.label, fact) for row, fact in zip(ranked, [*sure, True], strict=True))
 
 
