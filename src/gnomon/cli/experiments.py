@@ -100,7 +100,7 @@ def show(report: "Report", folder: Path, quiet: bool) -> None:
         machine, seconds = about["machine"], about["seconds"]
         versions = f"Python {machine['python']}, torch {machine['torch']}, gnomon {machine['gnomon']}"
         click.echo(
-            f"\n{machine['processor']}, {machine['cores']} cores, {machine['workers']} workers; {versions}; seed "
+            f"\n{machine['processor']}, {machine['cores']} cores, {machine['workers']} at a time; {versions}; seed "
             f"{report.settings.seed}; {seconds['total']:.0f} s"
         )
         click.echo(f"Page: {folder / 'report.html'}   pictures, numbers and models: {folder}/")

@@ -88,7 +88,7 @@ def by_position(report: Report, size: tuple[float, float] = WIDE) -> "Figure":
             axes.plot(line.x, line.y, color=line.colour, marker=line.marker, markersize=3.2, lw=1.7, zorder=3)
         _finish(axes, lines, [y for line in lines for y in line.y], "Position in the window", 1.0)
         axes.set_ylabel("bits against the byte trigram's (lower is better)")
-        axes.yaxis.set_major_formatter(lambda y, _: f"{100 * (y - 1):+.0f} %".replace("-", "−"))
+        axes.yaxis.set_major_formatter(lambda y, _: f"{100 * (y - 1):+.0f} %".replace("-", "−").replace("+0 ", "0 "))
         ticks = [2**k for k in range(2, longest.bit_length())]
         ticks = ticks if size[0] > NARROW[0] else ticks[1::2]
         axes.set_xticks(ticks, [grouped(n) for n in ticks])
@@ -139,7 +139,7 @@ def _canvas(report: Report, size: tuple[float, float], left: float, title: str, 
     figure.text(0.02, 1 - below / height, "\n".join(note), va="top", color=MUTED, linespacing=1.35)
     top = below + 0.2 * len(note) + 0.16
     names = 0.098 * max(len(row.label) for row in report.rows) + 0.2
-    axes = figure.add_axes((0.62 / width, 0.72 / height, 1 - (0.62 + names) / width, 1 - (0.72 + top) / height))
+    axes = figure.add_axes((0.76 / width, 0.72 / height, 1 - (0.76 + names) / width, 1 - (0.72 + top) / height))
     axes.set_xscale("log", base=2)
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_minor_formatter(NullFormatter())

@@ -59,7 +59,7 @@ def page(report: Report) -> str:
 
 
 def _tag(name: str, text: str, kind: str = "") -> str:
-    return f"<{name}{f' class={kind}' if kind else ''}>{escape(text)}</{name}>"
+    return f"<{name}{f' class={kind}' if kind else ''}>{escape(text).replace(' %', '&nbsp;%')}</{name}>"
 
 
 def _picture(name: str, wide: "Figure", narrow: "Figure", caption: str) -> str:

@@ -24,8 +24,8 @@ class Progress:
         self._per_step = per_step
         terminal = sys.stderr.isatty()
         self._bar = tqdm(
-            total=steps * per_step, unit=" tokens", unit_scale=True, disable=quiet, leave=False, dynamic_ncols=True,
-            mininterval=0.2 if terminal else 15.0, smoothing=0.1,
+            total=steps * per_step, unit=" tokens", unit_scale=True, disable=quiet or not jobs, leave=False,
+            dynamic_ncols=True, mininterval=0.2 if terminal else 15.0, smoothing=0.1,
         )  # fmt: skip
 
     def __enter__(self) -> Self:

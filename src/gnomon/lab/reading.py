@@ -9,8 +9,9 @@ WORTH = -0.1  # over the trigram's bits: a model above it has learned too little
 
 
 def percent(share: float) -> str:
-    """A signed share as people write it: +4.2 %, −0.3 %."""
-    return f"{100 * share:+.1f} %".replace("-", "−")
+    """A signed share as people write it: +4.2 %, −0.3 %, 0.0 %."""
+    text = f"{100 * share:+.1f} %".replace("-", "−")
+    return "0.0 %" if text[1:] == "0.0 %" else text
 
 
 def percents(interval: Interval) -> str:
@@ -63,10 +64,12 @@ def facts(report: Report, row: Row) -> list[str]:
     if longest > L and row.increase[-1] is not None:
         until = holds_until(row, report.edges, L)
         start = f"Read in one piece, its loss stays within {whole(FLAT)} of that at position {L}"
-        where = (
-            f"all the way to {longest}" if until is None else f"up to position {until}, {until / L:.2g} times as far"
-        )
-        found.append(f"{start} {where}.")
+        if until is None:
+            found.append(f"{start} all the way to {longest}.")
+        elif until == L:
+            found.append(f"{start} no farther than that.")
+        else:
+            found.append(f"{start} up to position {until}, {until / L:.2g} times as far.")
     if longest > L and row.shifted is not None:
         start = f"The same {L} tokens at positions {longest - L} to {longest - 1} cost"
         found.append(f"{start} just as much." if abs(row.shifted.value) < 5e-4 else f"{start} {percents(row.shifted)}.")
