@@ -69,6 +69,31 @@ def test_a_run_stopped_and_resumed_is_the_uninterrupted_run(
     assert read_state(tmp_path / "stopped") == read_state(tmp_path / "whole")
 
 
+def test_what_was_logged_after_the_last_save_is_not_logged_twice(text, build, config, tmp_path):
+    train(build(), text.train, text.valid, config(steps=3), tmp_path / "run", quiet=True)
+    with open(tmp_path / "run" / "metrics.jsonl", "a") as file:
+        file.write('{"step": 4, "loss": 9.0}\n{"step": 5, "lo')  # then came the kill
+    resume(tmp_path / "run", text.train, text.valid, changes={"steps": 5}, quiet=True)
+    losses = [(line["step"], line["loss"]) for line in numbers(tmp_path / "run") if "loss" in line]
+    assert [step for step, _ in losses] == [1, 2, 3, 4, 5]
+    assert losses[3][1] != 9.0
+
+
+def test_a_run_can_be_resumed_from_its_first_moment(text, build, config, tmp_path, monkeypatch):
+    def power_cut(self, number):
+        raise SystemExit
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "step", power_cut)
+        with pytest.raises(SystemExit):
+            train(build(**DROPOUT), text.train, text.valid, config(steps=2), tmp_path / "cut", quiet=True)
+    assert read_state(tmp_path / "cut").step == 0
+    resume(tmp_path / "cut", text.train, text.valid, quiet=True)
+    whole = build(**DROPOUT)
+    train(whole, text.train, text.valid, config(steps=2), tmp_path / "whole", quiet=True)
+    assert weights(load(tmp_path / "cut")).equal(weights(whole))
+
+
 def test_the_optimizer_goes_on_where_it_was(text, build, config, tmp_path):
     train(build(), text.train, text.valid, config(steps=3), tmp_path / "run", quiet=True)
     tensors, _ = read_tensors(tmp_path / "run" / "training" / "step-3" / "optimizer.safetensors")
@@ -232,15 +257,14 @@ def test_an_optimizer_of_another_model_is_refused(text, build, config, tmp_path)
     for name, changes in (("narrow", {}), ("wide", {"d_ff": 24}), ("deep", {"n_layers": 2})):
         train(build(**changes), text.train, text.valid, config(steps=1), tmp_path / name, quiet=True)
     file = "training/step-1/optimizer.safetensors"
-    for other in ("wide", "deep"):
-        shutil.copy(tmp_path / other / file, tmp_path / "narrow" / file)
-        with pytest.raises(BadInput, match="does not fit the model"):
+    whole, _ = read_tensors(tmp_path / "narrow" / file)
+    less = {name: tensor for name, tensor in whole.items() if not name.startswith("norm.weight")}
+    others = [read_tensors(tmp_path / name / file)[0] for name in ("wide", "deep")]
+    messages = ["has shape", "belongs to none of its weights", "lacks norm.weight"]
+    for tensors, message in zip([*others, less], messages, strict=True):
+        write_tensors(tmp_path / "narrow" / file, tensors)
+        with pytest.raises(BadInput, match=f"does not fit the model: .*{message}"):
             resume(tmp_path / "narrow", text.train, text.valid, changes={"steps": 2}, quiet=True)
-    shutil.copy(tmp_path / "narrow" / "model.safetensors", tmp_path / "spare")
-    tensors, _ = read_tensors(tmp_path / "narrow" / file)
-    write_tensors(tmp_path / "narrow" / file, {n: t for n, t in tensors.items() if not n.startswith("norm.weight")})
-    with pytest.raises(BadInput, match="does not fit the model"):
-        resume(tmp_path / "narrow", text.train, text.valid, changes={"steps": 2}, quiet=True)
 
 
 @pytest.mark.parametrize("damage", [{"step": None}, {"config": {"stepz": 1}}, {"config": {"steps": 0}}, {"more": 1}])
