@@ -64,9 +64,11 @@ def test_buckets_weigh_by_bytes_and_together_give_the_whole():
     assert np.dot(parts, weights) == pytest.approx(nats.sum())
 
 
-def test_buckets_past_the_reach_of_an_encoding_are_empty():
-    parts = by_bucket(np.ones(8), np.ones(32), buckets(32))
-    assert [part is None for part in parts] == [edge > 8 for edge in buckets(32)[1:]]
+@pytest.mark.parametrize("reach", [8, 9, 32])
+def test_buckets_past_the_reach_of_an_encoding_are_empty(reach):
+    """Also the one that its last position falls into, of which it has only a part."""
+    parts = by_bucket(np.ones(reach), np.ones(32), buckets(32))
+    assert [part is None for part in parts] == [edge > reach for edge in buckets(32)[1:]]
 
 
 @pytest.mark.parametrize(
