@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+import torch
+
 from gnomon.attention import kernels
 from gnomon.attention.dense import How, dense, share_heads
 from gnomon.errors import unknown
@@ -56,7 +58,8 @@ def attend(
         ran.append(name)
     q, k, v = _cleared(q, at), _cleared(k, k_at), _cleared(v, k_at)
     k, v = share_heads(k, q.shape[1]), share_heads(v, q.shape[1])
-    return KERNELS[name](q, k, v, position, at, k_at, how)
+    with torch.autocast(q.device.type, enabled=False):  # it would round a bias, and far tokens' weights by percents
+        return KERNELS[name](q, k, v, position, at, k_at, how)
 
 
 def choose(position: PositionEncoding, at: Layout, k_at: Layout, how: How, device: str) -> str:

@@ -33,7 +33,8 @@ def weights(q: Float, k: Float, position: PositionEncoding, at: Layout, k_at: La
     """The attention weights (B, H, T, S), in float32 or wider."""
     q, k = q.to(wide(q.dtype)), k.to(wide(k.dtype))
     ok = visible(at, k_at, how.causal, how.window)
-    return masked_softmax(position.scores(q, k, at, k_at, ok, how.scale), ok)
+    with torch.autocast(q.device.type, enabled=False):
+        return masked_softmax(position.scores(q, k, at, k_at, ok, how.scale), ok)
 
 
 def masked_softmax(s: Float, ok: Bool) -> Float:

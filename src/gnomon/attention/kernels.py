@@ -3,13 +3,14 @@
 All take q (B, H, T, C), k and v (B, H, S, C), already cleared of garbage in padded slots.
 """
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import torch
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
-from torch.utils.checkpoint import checkpoint
+from torch.utils.checkpoint import get_device_states, set_device_states
 
 from gnomon.attention.dense import How, dense
 from gnomon.layout import Layout, sees, visible
@@ -123,7 +124,8 @@ def blocked(q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout
         out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=how.dropout, scale=how.scale)
         return out.masked_fill(blind, 0.0).to(narrow)
 
-    return _by_blocks(block, q, k, v, at, q.shape[1] if position.acts == "score" or how.dropout else 1)
+    heads = q.shape[1] if position.acts == "score" or how.dropout else 1
+    return _by_blocks(block, q, k, v, at, heads, position)
 
 
 def content(q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, how: How) -> Float:
@@ -132,19 +134,59 @@ def content(q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout
     def block(q: Float, k: Float, v: Float, at: Layout) -> Float:
         return dense(q, k, v, position, at, k_at, how)
 
-    return _by_blocks(block, q, k, v, at, q.shape[1])
+    return _by_blocks(block, q, k, v, at, q.shape[1], position)
 
 
-def _by_blocks(block: Any, q: Float, k: Float, v: Float, at: Layout, heads: int) -> Float:
-    """block(q, k, v, at) over slices of the queries, whose matrices have `heads` heads; recomputed in backward when
-    there is more than one."""
+Block = Callable[[Float, Float, Float, Layout], Float]
+
+
+def _by_blocks(block: Block, q: Float, k: Float, v: Float, at: Layout, heads: int, position: PositionEncoding) -> Float:
+    """block(q, k, v, at) over slices of the queries, whose matrices have `heads` heads."""
     B, T = q.shape[0], q.shape[2]
     rows = max(1, BLOCK // (B * heads * max(1, k.shape[2])))
     if rows >= T:
-        return block(q, k, v, at)  # type: ignore[no-any-return]
+        return block(q, k, v, at)
     parts = [slice(i, min(i + rows, T)) for i in range(0, T, rows)]
-    outs = [checkpoint(block, q[:, :, part], k, v, at.tokens(part), use_reentrant=False) for part in parts]
-    return torch.cat(outs, 2)
+    learned = [p for p in position.parameters() if p.requires_grad]
+    return _Blocks.apply(block, parts, at, q, k, v, *learned)  # type: ignore[no-any-return, no-untyped-call]
+
+
+class _Blocks(torch.autograd.Function):
+    """All blocks, one after another, into one tensor. Nothing but the inputs is kept: backward computes each again.
+
+    (A checkpoint per block keeps as little, but its many small results among large scratch tensors leave holes in
+    the heap that grow with the square of the length.)
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, block: Block, parts: list[slice], at: Layout, q: Float, k: Float, v: Float, *learned: Float
+    ) -> Float:
+        ctx.block, ctx.parts, ctx.at, ctx.learned = block, parts, at, learned
+        ctx.random = (torch.get_rng_state(), *get_device_states(q))  # for dropout
+        ctx.save_for_backward(q, k, v)
+        out = v.new_empty(*q.shape[:3], v.shape[3])
+        for part in parts:
+            out[:, :, part] = block(q[:, :, part], k, v, at.tokens(part))
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_out: Float) -> tuple[Float | None, ...]:
+        q, k, v = (x.detach() for x in ctx.saved_tensors)
+        shared = (k.requires_grad_(), v.requires_grad_(), *ctx.learned)
+        dq, *sums = (torch.zeros_like(x) for x in (q, *shared))
+        cpu, devices, states = ctx.random
+        with torch.random.fork_rng(devices), torch.enable_grad(), torch.autocast(q.device.type, enabled=False):
+            torch.set_rng_state(cpu)
+            set_device_states(devices, states)
+            for part in ctx.parts:
+                here = q[:, :, part].requires_grad_()
+                out = ctx.block(here, k, v, ctx.at.tokens(part))
+                grads = torch.autograd.grad(out, (here, *shared), d_out[:, :, part], allow_unused=True)
+                for total, grad in zip((dq[:, :, part], *sums), grads, strict=True):
+                    total += 0 if grad is None else grad
+        return None, None, None, dq, *sums
 
 
 def flex(q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, how: How) -> Float:
