@@ -166,7 +166,8 @@ def test_a_stop_string_over_several_tokens_ends_the_text_before_it(scripted, sto
 
 
 def test_the_stop_string_is_looked_for_in_what_is_new(scripted):
-    assert generate(scripted(b"bc"), "ab", stop="ab")[0].text == "c"
+    for stop in ("ab", "bc"):  # in the prompt, and begun in it
+        assert generate(scripted(b"bc"), "ab", stop=stop)[0].text == "c"
 
 
 def test_a_row_ends_at_the_length_that_is_given(chain):
