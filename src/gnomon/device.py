@@ -12,6 +12,7 @@ from torch import Tensor
 
 from gnomon.errors import BadValue, unknown
 
+MOST_THREADS = 1024  # beyond this OpenMP crashes instead of complaining
 DTYPES = {
     "float32": torch.float32,
     "bfloat16": torch.bfloat16,
@@ -67,11 +68,11 @@ def resolve_dtype(name: str = "auto", device: torch.device | str = "cpu") -> tor
 def set_threads(n: int | None) -> int:
     """Let torch compute on `n` threads, or leave it as it is for None; returns how many it uses.
 
-    Raises BadValue where n is below 1.
+    Raises BadValue where n is below 1, or more than any machine has use for.
     """
     if n is not None:
-        if n < 1:
-            raise BadValue(f"threads must be at least 1, given {n}.")
+        if not 1 <= n <= MOST_THREADS:
+            raise BadValue(f"threads must be between 1 and {MOST_THREADS}, given {n}.")
         torch.set_num_threads(n)
     return torch.get_num_threads()
 

@@ -121,6 +121,23 @@ def test_many_blocks_are_one_computation(position, monkeypatch):
         assert max((a - b).abs().max() for a, b in zip(results[0], found, strict=True)) < 1e-4
 
 
+@pytest.mark.parametrize("position", ["none", "alibi"])
+def test_blocks_computed_again_drop_the_same_weights(position, monkeypatch):
+    """The output is linear in v, so with the same weights in both passes <out, c> = <v, gradient of v>."""
+    monkeypatch.setattr(kernels, "BLOCK", 2 * 30 * 7)
+    module, at = get(position).build(n_heads=2), Layout.dense(1, 30)
+    q, k, v = (torch.randn(1, 2, 30, 8, requires_grad=True) for _ in range(3))
+    cotangent = torch.randn(1, 2, 30, 8)
+    with watch() as ran:
+        out = attend(q, k, v, module, at, at, dropout=0.5)
+    torch.rand(100)  # what happens between the passes must not matter
+    state = torch.get_rng_state()
+    (out * cotangent).sum().backward()
+    assert ran == ["blocked"]
+    assert (out * cotangent).sum().item() == pytest.approx((v * v.grad).sum().item(), abs=1e-3)
+    assert torch.equal(state, torch.get_rng_state())
+
+
 @pytest.mark.parametrize("position", ["none", "rope", "alibi", "t5"])
 def test_flex_attention_equals_the_dense_definition(position):
     """On the CPU flex runs unfused and forward only, which is enough to check the two functions it is given."""

@@ -121,7 +121,8 @@ class PreallocatedCache(Cache):
 
     def update(self, layer: int, k: Float, v: Float) -> tuple[Float, Float]:
         n, end = len(self), len(self) + k.shape[2]
-        if layer not in self.k or self.k[layer].shape[2] < self.capacity:  # first use, or cropped
+        held = self.k.get(layer)
+        if n == 0 or held is None or held.shape[2] < self.capacity:  # first use, or cropped
             self.k[layer], self.v[layer] = self._room(self.k.get(layer), k, n), self._room(self.v.get(layer), v, n)
         self.k[layer][:, :, n:end], self.v[layer][:, :, n:end] = k.detach(), v.detach()
         return self.k[layer][:, :, :end], self.v[layer][:, :, :end]
@@ -129,7 +130,7 @@ class PreallocatedCache(Cache):
     def _room(self, old: Float | None, new: Float, n: int) -> Float:
         """A buffer of full capacity with the first n slots of `old` in it."""
         room = new.new_zeros(new.shape[0], new.shape[1], self.capacity, new.shape[3])
-        if old is not None:
+        if old is not None and n:
             room[:, :, :n] = old[:, :, :n]
         return room
 
@@ -188,7 +189,8 @@ class RollingCache(Cache):
 
     def _keep_before(self, keep: Int) -> None:
         gone = self._forgotten()
-        if bool((gone > (keep - self.window + 1).clamp(min=0)).any()):
+        seen = max(self.window - 1, 1)  # what the next token looks back at; one at least, which says where it sits
+        if bool((gone > (keep - seen).clamp(min=0)).any()):
             raise BadValue(
                 f"a rolling cache of window {self.window} with rollback {self.rollback} cannot go back to "
                 f"{keep.flatten().tolist()} tokens: what they looked at is gone. Build it with a larger rollback"

@@ -210,7 +210,7 @@ def read_json(path: Path) -> dict[str, Any]:
         data = json.loads(_present(path).read_bytes())
     except OSError as error:
         raise BadInput(f"cannot read {path}: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadInput(f"{path} is cut off or no JSON: {error}") from error
     if not isinstance(data, dict):
         raise BadInput(f"{path} holds a JSON {type(data).__name__}, not an object")
@@ -226,7 +226,7 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise BadInput(f"{file} was not written by Gnomon: it has no {', '.join(map(repr, missing))}")
     if about["format"] != FORMAT:
         raise BadInput(f"{file} has format {about['format']}, this Gnomon reads format {FORMAT}: install a newer one")
-    if about["dtype"] not in DTYPES or not isinstance(about["model"], dict):
+    if not isinstance(about["dtype"], str) or about["dtype"] not in DTYPES or not isinstance(about["model"], dict):
         raise BadInput(f"{file}: dtype must be one of {', '.join(DTYPES)} and model an object")
     return about
 
@@ -244,7 +244,7 @@ def _build(config: Mapping[str, Any], file: Path) -> DecoderOnly:
     try:
         with torch.random.fork_rng(devices=[]):
             return DecoderOnly.from_config(ModelConfig.from_dict(config))
-    except (ValueError, TypeError) as error:  # a key that is unknown, or a value that no model can have
+    except (ValueError, TypeError, RuntimeError) as error:  # a value that no model can have, or no memory
         raise BadInput(f"{file}: {error}") from error
 
 

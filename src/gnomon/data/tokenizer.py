@@ -25,6 +25,7 @@ END_OF_TEXT = "<|endoftext|>"
 UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 END_MARKS = (END_OF_TEXT, "</s>", "<eos>", "<|end_of_text|>", "<|im_end|>")  # looked for where no config names one
 GPT2_FILES = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
+MOST_TOKENS = 2**24  # the library reserves room for all of them before it begins
 VISIBLE = {i: 0x2400 + i for i in range(33)} | {0x20: 0x2423, 0x7F: 0x2421}  # control pictures; ␣ for the space
 
 
@@ -65,6 +66,8 @@ class Tokenizer:
         """
         if vocab_size < 257:
             raise BadValue(f"vocab_size is {vocab_size}, but 256 bytes and end-of-text need 257: choose 257 or more")
+        if vocab_size > MOST_TOKENS:
+            raise BadValue(f"vocab_size is {vocab_size}, but no text has that many pairs: choose at most {MOST_TOKENS}")
         learner = tokenizers.Tokenizer(models.BPE())
         learner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         alphabet = pre_tokenizers.ByteLevel.alphabet()

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from math import isfinite
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -14,6 +15,14 @@ from gnomon.norm import Norm
 from gnomon.positions import Spec, get
 
 Position = Spec | tuple[Spec, ...]
+
+
+#: the largest value of each size: beyond these a number is a mistake, and building would fill the memory first
+_MOST = {
+    "vocab_size": 2**31, "d_model": 2**20, "n_layers": 10_000, "n_heads": 2**16, "n_kv_heads": 2**16, "d_head": 2**20,
+    "d_ff": 2**24, "max_positions": 2**40, "window": 2**40, "d_embed": 2**20, "position_dim": 2**20,
+}  # fmt: skip
+_RANGES = {"dropout": (0.0, 1.0), "norm_eps": (0.0, 1.0), "init_std": (0.0, float("inf"))}
 
 
 @dataclass(frozen=True)
@@ -45,6 +54,18 @@ class ModelConfig:
     init_std: float = 0.02
     combine: Combine = "add"
     position_dim: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raise BadValue for a number that no model can have."""
+        for name, most in _MOST.items():
+            value = getattr(self, name)
+            if value is not None and not 1 <= value <= most:
+                raise BadValue(f"{name} must be between 1 and {most}, got {value}")
+        for name, (low, high) in _RANGES.items():
+            if not low <= getattr(self, name) < high:
+                raise BadValue(f"{name} must be at least {low:g} and below {high:g}, got {getattr(self, name)}")
+        if isinstance(self.embed_scale, float) and not isfinite(self.embed_scale):
+            raise BadValue(f"embed_scale must be 'sqrt', a number or nothing, got {self.embed_scale}")
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON-ready data; `from_dict` brings it back."""

@@ -274,6 +274,12 @@ class Spec:
         ]
         if missing:
             raise BadValue(f"{self.name} needs {', '.join(missing)}; got {', '.join(sorted(sizes)) or 'nothing'}")
+        try:
+            return self._built(wanted, sizes)
+        except (TypeError, ArithmeticError, RuntimeError) as error:  # what torch and Python say of an impossible option
+            raise BadValue(f"{self!r} cannot be built: {error}") from error
+
+    def _built(self, wanted: Mapping[str, Any], sizes: Mapping[str, Any]) -> PositionEncoding:
         with own_draws():
             return self.cls(**{**{k: v for k, v in sizes.items() if k in wanted}, **self.options})
 
@@ -365,6 +371,12 @@ def wide(dtype: torch.dtype) -> torch.dtype:
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 
+def check_base(base: float) -> None:
+    """Raise BadValue unless a base of wavelengths is a number above 0."""
+    if not isinstance(base, int | float) or not 0 < base < float("inf"):
+        raise BadValue(f"base is the number whose powers are the wavelengths, so it must be above 0; got {base!r}")
+
+
 def angles(pos: Int, frequencies: list[float]) -> Float:
     """pos (...,) times frequencies (P,) -> (..., P) in float64, on the CPU where the device has no float64.
 
@@ -376,5 +388,6 @@ def angles(pos: Int, frequencies: list[float]) -> Float:
 
 
 __all__ = [
-    "Acts", "NoPE", "PositionEncoding", "Spec", "Tables", "angles", "encoding", "get", "names", "own_draws", "wide",
+    "Acts", "NoPE", "PositionEncoding", "Spec", "Tables", "angles", "check_base", "encoding", "get", "names",
+    "own_draws", "wide",
 ]  # fmt: skip

@@ -13,7 +13,7 @@ import torch
 
 from gnomon.errors import BadValue, unknown
 from gnomon.layout import Layout
-from gnomon.positions.base import PositionEncoding, Tables, angles, wide
+from gnomon.positions.base import PositionEncoding, Tables, angles, check_base, wide
 from gnomon.shapes import Float, Int
 
 Pairing = Literal["half", "interleaved"]
@@ -41,6 +41,7 @@ class RoPE(PositionEncoding):
         super().__init__()
         if pairing not in get_args(Pairing):
             raise unknown("pairing", pairing, get_args(Pairing))
+        check_base(base)
         if rotary_dim is not None and fraction is not None:
             raise BadValue(f"give rotary_dim or fraction, not both; got {rotary_dim} and {fraction}")
         if fraction is not None:

@@ -15,7 +15,7 @@ import torch
 
 from gnomon.errors import BadValue, unknown
 from gnomon.layout import Layout
-from gnomon.positions.base import PositionEncoding, angles
+from gnomon.positions.base import PositionEncoding, angles, check_base
 from gnomon.shapes import Float
 
 Table = Literal["interleaved", "concatenated", "tensor2tensor"]
@@ -34,6 +34,7 @@ class Sinusoidal(PositionEncoding):
         super().__init__()
         if d_model < 1:
             raise BadValue(f"d_model must be at least 1, got {d_model}")
+        check_base(base)
         if table not in get_args(Table):
             raise unknown("sinusoidal table", table, get_args(Table))
         self.d_model, self.base, self.table = d_model, base, table

@@ -190,6 +190,32 @@ def attention_of(s: Subject) -> MultiHeadAttention:
     return found[0]
 
 
+@law("half precision keeps far biases", shown_by="alibi")
+def half_precision_keeps_far_biases(s: Subject) -> Evidence:
+    """In bfloat16, and under autocast, the weight of a key 3000 tokens away is right to one part in a hundred."""
+    position, n, far = s.encoding(), 3000, torch.tensor([0, 1, 7, 300, 1000, 2000, 2990, 2999])
+    if position.acts != "score":
+        raise NotApplicable(f"{position.name} adds nothing to scores")
+    q, k, v = (torch.zeros(1, N_HEADS, t, D_HEAD, dtype=torch.float64) for t in (1, n, n))
+    v[:, :, n - 1 - far, torch.arange(D_HEAD)] = 1.0  # channel c of the output is the weight of key c
+    got, want, fault = [], [], []
+    for k_at in (Layout.dense(1, n), Layout.padded(torch.ones(1, n, dtype=torch.bool))):
+        at = k_at.tokens(slice(n - 1, n))
+        exact = attend(q, k, v, position, at, k_at)
+        seen = exact > 1e-20  # float32 ends soon after
+        narrow_q, narrow_k, narrow_v = (x.bfloat16() for x in (q, k, v))
+        plain = attend(narrow_q, narrow_k, narrow_v, position, at, k_at)
+        with torch.autocast("cpu", torch.bfloat16):
+            cast = attend(narrow_q, narrow_k, narrow_v, position, at, k_at)
+        bias = position.bias_tensor(at, k_at, N_HEADS)
+        assert bias is not None
+        rounded = bias.bfloat16().double().softmax(-1) @ v
+        got += [(x.double() / exact)[seen] for x in (plain, cast)]
+        want += [torch.ones(2 * int(seen.sum()))]
+        fault += [(rounded / exact)[seen]] * 2
+    return Evidence(joined(*got), joined(*want), joined(*fault), slack=0.01)
+
+
 @law("nothing seen = 0")
 def nothing_seen_is_0(s: Subject) -> Evidence:
     """A query that may see no key gets 0 and sends no gradient, and all is finite; other rows are as they were."""

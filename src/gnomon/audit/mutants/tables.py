@@ -144,6 +144,18 @@ def slopes_in_bfloat16() -> Planting:
     return patch.object(ALiBi, "bias", bias)
 
 
+@mutant("precision", "half precision keeps far biases", "alibi")
+def the_bias_takes_the_models_dtype() -> Planting:
+    """The bias is right, and is then cast to bfloat16 with the scores it is added to."""
+    healthy = PositionEncoding.bias_tensor
+
+    def bias_tensor(self: PositionEncoding, *given: Any, **more: Any) -> Float | None:
+        bias = healthy(self, *given, **more)
+        return None if bias is None else bias.bfloat16().to(bias.dtype)
+
+    return patch.object(PositionEncoding, "bias_tensor", bias_tensor)
+
+
 @mutant("kernel", "one pair = one entry", "alibi")
 def distance_is_measured_from_the_last_query() -> Planting:
     """-m (n - j) with n the newest query: the same softmax in a dense kernel, another number pair by pair."""
