@@ -16,7 +16,7 @@ import os
 import sys
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import click
 
@@ -46,7 +46,8 @@ def _report(kind: str, message: str, exit_code: int, as_json: bool) -> click.exc
     line = " ".join(message.split())
     click.echo(f"gnomon: {'' if exit_code == INTERRUPTED else 'error: '}{line}", err=True)
     if as_json:
-        print_json({"error": {"kind": kind, "message": line, "exit_code": exit_code}})
+        with suppress(OSError):  # a full disk is what may be reported
+            print_json({"error": {"kind": kind, "message": line, "exit_code": exit_code}})
     return click.exceptions.Exit(exit_code)
 
 
