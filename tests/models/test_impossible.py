@@ -10,7 +10,7 @@ import gnomon as gn
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("vocab_size", 0), ("d_model", 10**11), ("n_layers", 0), ("n_layers", 10**7), ("d_ff", -1), ("d_head", 0),
+        ("vocab_size", 0), ("d_model", 10**11), ("n_layers", -1), ("n_layers", 10**7), ("d_ff", -1), ("d_head", 0),
         ("window", 0), ("dropout", math.nan), ("dropout", 1.0), ("norm_eps", -1.0), ("init_std", -1.0),
         ("init_std", math.nan), ("embed_scale", math.nan), ("position_dim", 0), ("n_kv_heads", 0),
     ],

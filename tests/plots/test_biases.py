@@ -72,6 +72,9 @@ def test_an_encoding_without_a_fixed_bias_is_refused():
         def heads(self):
             return 2
 
+        def scores(self, q, k, q_at, k_at, ok, scale):
+            return q @ k.transpose(-1, -2)
+
     try:
         with pytest.raises(gn.BadValue, match="silent says it acts on scores but gives no bias"):
             plots.bias(Silent())

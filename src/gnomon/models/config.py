@@ -59,8 +59,9 @@ class ModelConfig:
         """Raise BadValue for a number that no model can have."""
         for name, most in _MOST.items():
             value = getattr(self, name)
-            if value is not None and not 1 <= value <= most:
-                raise BadValue(f"{name} must be between 1 and {most}, got {value}")
+            least = 0 if name == "n_layers" else 1  # no layers at all: the tables alone
+            if value is not None and not least <= value <= most:
+                raise BadValue(f"{name} must be between {least} and {most}, got {value}")
         for name, (low, high) in _RANGES.items():
             if not low <= getattr(self, name) < high:
                 raise BadValue(f"{name} must be at least {low:g} and below {high:g}, got {getattr(self, name)}")

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from gnomon.attention import kernels
 from gnomon.audit.mutants.mutant import Planting, mutant, together
 from gnomon.embed.input import InputLayer
 from gnomon.layout import Layout
@@ -146,14 +147,8 @@ def slopes_in_bfloat16() -> Planting:
 
 @mutant("precision", "half precision keeps far biases", "alibi")
 def the_bias_takes_the_models_dtype() -> Planting:
-    """The bias is right, and is then cast to bfloat16 with the scores it is added to."""
-    healthy = PositionEncoding.bias_tensor
-
-    def bias_tensor(self: PositionEncoding, *given: Any, **more: Any) -> Float | None:
-        bias = healthy(self, *given, **more)
-        return None if bias is None else bias.bfloat16().to(bias.dtype)
-
-    return patch.object(PositionEncoding, "bias_tensor", bias_tensor)
+    """The bias is right, and is then rounded with the scores it is added to."""
+    return patch.object(kernels, "wide", lambda dtype: dtype)
 
 
 @mutant("kernel", "one pair = one entry", "alibi")
