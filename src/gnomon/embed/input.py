@@ -12,7 +12,7 @@ from gnomon.embed.table import Scale, TokenEmbedding
 from gnomon.errors import BadValue, unknown
 from gnomon.layout import Layout
 from gnomon.norm import Norm, build_norm
-from gnomon.positions.base import PositionEncoding, Spec, encoding, get, own_draws, wide
+from gnomon.positions.base import PositionEncoding, Spec, get, own_draws, wide
 from gnomon.shapes import Float, Int
 from gnomon.trace import Trace
 
@@ -95,7 +95,7 @@ def build_at_input(
     if isinstance(position, PositionEncoding):
         return position if position.acts == "input" else None
     spec = get(position) if isinstance(position, str) else position
-    if encoding(spec.name).acts != "input":
+    if spec.acts != "input":
         return None
     return spec.build(d_model=d_model, **({} if max_positions is None else {"max_positions": max_positions}))
 

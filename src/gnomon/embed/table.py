@@ -133,13 +133,18 @@ def resized(weight: Float, rows: int, std: float) -> Float:
     return new
 
 
+def check_shape(ids: Int) -> None:
+    """Raise BadValue unless ids are (B, T) with at least one token."""
+    if ids.dim() != 2 or ids.numel() == 0:
+        raise BadValue(f"token ids have shape (batch, tokens) with at least one of each, got {tuple(ids.shape)}")
+
+
 def check_ids(ids: Int, vocab_size: int) -> None:
     """Raise BadValue if an id is outside 0..vocab_size-1; names the id, its place and the vocabulary.
 
     Looks at values on the CPU only and not while compiling: elsewhere the check would wait for the device.
     """
-    if ids.dim() != 2 or ids.numel() == 0:
-        raise BadValue(f"token ids have shape (batch, tokens) with at least one of each, got {tuple(ids.shape)}")
+    check_shape(ids)
     if ids.dtype not in (torch.int64, torch.int32):
         raise BadValue(f"token ids are integers (int64 or int32), got {ids.dtype}")
     if ids.device.type != "cpu" or torch.compiler.is_compiling():
@@ -180,4 +185,4 @@ def read_vectors(path: str | Path) -> dict[str, Float]:
     return vectors
 
 
-__all__ = ["Scale", "TokenEmbedding", "check_ids", "read_vectors", "resized"]
+__all__ = ["Scale", "TokenEmbedding", "check_ids", "check_shape", "read_vectors", "resized"]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 import torch
+from torch import nn
 
 from gnomon.attention import Cache, PreallocatedCache
 from gnomon.errors import BadValue
@@ -114,7 +115,7 @@ class Feed:
 
 
 @contextmanager
-def evaluating(model: LanguageModel) -> Iterator[None]:
+def evaluating(model: LanguageModel | nn.Module) -> Iterator[None]:
     """All parts of the model in evaluation mode; afterwards each is in the mode it was in."""
     training = [part for part in model.modules() if part.training]
     for part in training:

@@ -21,6 +21,7 @@ import torch
 from gnomon.data import TokenStore, long_documents
 from gnomon.data.store import Ints
 from gnomon.errors import BadInput, BadValue
+from gnomon.generate import evaluating
 from gnomon.layout import Layout
 from gnomon.models import DecoderOnly
 from gnomon.shapes import Float, Int
@@ -172,18 +173,14 @@ def far_attention(model: DecoderOnly, targets: Targets, near: int, windows: int 
 @torch.no_grad()
 def nats_per_token(model: DecoderOnly, rows: Ints, last: int, shift: int = 0) -> Floats:
     """(B, last) nats for the last tokens of rows (B, length + 1), without dropout; the model stays in its mode."""
-    device, training = next(model.parameters()).device, model.training
-    length = rows.shape[1] - 1
+    device, length = next(model.parameters()).device, rows.shape[1] - 1
     at = _placed(length, shift).to(device)
-    model.eval()
-    try:
+    with evaluating(model):
         parts = [
             _nats(model, torch.from_numpy(rows[i : i + many]).to(device), last, at)
             for many in [max(1, BATCH_TOKENS // length)]
             for i in range(0, len(rows), many)
         ]
-    finally:
-        model.train(training)
     return torch.cat(parts).double().cpu().numpy()
 
 

@@ -14,7 +14,7 @@ from gnomon.blocks import placement as placement_class
 from gnomon.data import Tokenizer
 from gnomon.embed import InputLayer, Tied, Untied
 from gnomon.embed.input import Combine
-from gnomon.embed.table import Scale
+from gnomon.embed.table import Scale, check_shape
 from gnomon.errors import BadValue, unknown
 from gnomon.generate import generate, stream
 from gnomon.layout import Layout
@@ -198,8 +198,7 @@ class DecoderOnly(nn.Module):
 def place(ids: Int, at: Layout | None, cache: Cache | None) -> Layout:
     """The Layout of these ids: the given one, stretched over the batch, or the natural one. Raises BadValue where a
     given one does not continue what the cache holds."""
-    if ids.dim() != 2 or ids.numel() == 0:
-        raise BadValue(f"token ids have shape (batch, tokens) with at least one of each, got {tuple(ids.shape)}")
+    check_shape(ids)
     held = None if cache is None else cache.at
     if at is None:
         return Layout.dense(ids.shape[0], ids.shape[1], ids.device) if held is None else held.then(ids.shape[1])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from gnomon.errors import BadValue
+from gnomon.generate import evaluating
 from gnomon.models import DecoderOnly
 from gnomon.positions import PositionEncoding
 from gnomon.shapes import Float
@@ -102,14 +103,11 @@ def inspect(model: DecoderOnly, text: str | Sequence[int], top: int = 8) -> Insp
     ids = model.tokenizer.encode(text) if isinstance(text, str) and model.tokenizer else [int(i) for i in text]
     if not ids:
         raise BadValue("there is nothing to inspect: the text has no tokens")
-    trace, training = Trace(), model.training
+    trace = Trace()
     row = torch.tensor([ids], device=next(model.parameters()).device)
-    model.eval()
-    try:
+    with evaluating(model):
         h = model.hidden(row, trace=trace)
         logits = model.head(h)
-    finally:
-        model.train(training)
     assert trace.tokens is not None
     last = _plain(logits[0, -1])
     return Inspection(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from gnomon.errors import BadValue
+from gnomon.generate import evaluating
 from gnomon.models import DecoderOnly
 
 
@@ -33,10 +34,9 @@ def parallel_and_sequential(model: DecoderOnly, ids: list[int], repeats: int = 3
     """
     if not model.config.causal:
         raise BadValue("a bidirectional model reads all tokens at once or not at all: there is no decoding to time")
-    row, training = torch.tensor([ids], device=next(model.parameters()).device), model.training
-    model.eval()
-    try:
-        times: dict[str, float] = {}
+    row = torch.tensor([ids], device=next(model.parameters()).device)
+    times: dict[str, float] = {}
+    with evaluating(model):
         for _ in range(repeats):
             start = time.perf_counter()
             whole = model(row)
@@ -47,8 +47,6 @@ def parallel_and_sequential(model: DecoderOnly, ids: list[int], repeats: int = 3
             steps = torch.cat([model(row[:, t : t + 1], cache=cache) for t in range(len(ids))], 1)
             _wait(row)
             times["sequential"] = min(times.get("sequential", float("inf")), time.perf_counter() - start)
-    finally:
-        model.train(training)
     return Timing(len(ids), times["parallel"], times["sequential"], float((whole - steps).abs().max()))
 
 

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from gnomon.data import EvalWindows, bits_per_byte
+from gnomon.generate import evaluating
 from gnomon.train.loss import window_loss
 from gnomon.train.step import mixed
 
@@ -52,16 +53,13 @@ def evaluate(
 ) -> Evaluation:
     """Measure a model on windows of text, without dropout; the model comes back in the mode it was in."""
     device = next(model.parameters()).device
-    training, nats, targets = model.training, 0.0, 0
-    model.eval()
-    try:
+    nats, targets = 0.0, 0
+    with evaluating(model):
         for start in range(0, len(windows.ids), batch_size):
             ids = torch.from_numpy(windows.ids[start : start + batch_size].astype("int64")).to(device)
             with mixed(device, dtype):
                 loss = window_loss(model, ids)
             nats, targets = nats + loss.total.item(), targets + int(loss.count)
-    finally:
-        model.train(training)
     return Evaluation(nats, targets, int(windows.n_bytes.sum()))
 
 
