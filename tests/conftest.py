@@ -1,6 +1,8 @@
 """What all tests share: each worker computes on one thread, and no test writes into the user's cache."""
 
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,3 +23,13 @@ def root() -> Path:
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     """One cache for the whole run of a worker, apart from the user's."""
     os.environ["GNOMON_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(autouse=True)
+def _encodings_of_tests_go_with_them() -> Iterator[None]:
+    """What a test registers, in this process by --import too, is unknown again to the next one."""
+    yield
+    if (base := sys.modules.get("gnomon.positions.base")) is not None:
+        for name, cls in list(base._REGISTRY.items()):
+            if not cls.__module__.startswith("gnomon."):
+                del base._REGISTRY[name]
