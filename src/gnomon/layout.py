@@ -264,12 +264,12 @@ def _as_mask(mask: Bool) -> Bool:
 
 
 def _flatten(at: Layout) -> tuple[list[Any], Kind]:
-    return [at.pos, at.step, at.doc, at.length], at.kind
+    return [at.pos, at.step, at.length, *([] if at.doc is None else [at.doc])], at.kind
 
 
 def _unflatten(fields: Any, kind: Any) -> Layout:
-    pos, step, doc, length = fields
-    return Layout(pos, step, doc, length, kind)
+    pos, step, length, *doc = fields
+    return Layout(pos, step, doc[0] if doc else None, length, kind)
 
 
 register_pytree_node(Layout, _flatten, _unflatten)

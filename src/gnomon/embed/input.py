@@ -12,7 +12,7 @@ from gnomon.embed.table import Scale, TokenEmbedding
 from gnomon.errors import BadValue, unknown
 from gnomon.layout import Layout
 from gnomon.norm import Norm, build_norm
-from gnomon.positions.base import PositionEncoding, Spec, encoding, get, wide
+from gnomon.positions.base import PositionEncoding, Spec, encoding, get, own_draws, wide
 from gnomon.shapes import Float, Int
 from gnomon.trace import Trace
 
@@ -59,7 +59,8 @@ class InputLayer(nn.Module):
         self.types = TokenEmbedding(n_types, d_model, None, std=std) if n_types else None
         self.position = build_at_input(position, position_dim or d_model, max_positions)
         widened = d_model + (position_dim or 0)
-        self.project = nn.Linear(widened, d_model) if combine == "concat" and self.position is not None else None
+        with own_draws():  # so that the rest of a model starts with the same weights however position comes in
+            self.project = nn.Linear(widened, d_model) if combine == "concat" and self.position is not None else None
         self.norm = None if norm is None else build_norm(norm, d_model)
         self.drop = nn.Dropout(dropout)
 

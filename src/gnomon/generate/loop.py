@@ -85,8 +85,8 @@ def begin(
     if not model.config.causal:
         raise BadValue("this model is bidirectional: tokens see those after them, so no text can be continued with it")
     held = isinstance(cache, Cache)
-    store = cache if isinstance(cache, Cache) else None
-    ids = rows_of(prompts, model.tokenizer, model.config.vocab_size, empty=store is None or store.at is None)
+    goes_on = isinstance(cache, Cache) and cache.at is not None
+    ids = rows_of(prompts, model.tokenizer, model.config.vocab_size, empty=not goes_on)
     if not isinstance(cache, Cache):
         cache = model.cache(cache, capacity=max(map(len, ids)) + ends.max_new_tokens - 1)
     feed = Feed(model, len(ids), cache, held)
@@ -117,8 +117,8 @@ def _write(feed: Feed, rows: list[Row], strategy: Strategy, ends: Ends) -> Itera
         _check_finite(allowed, rows, n)
         ids = strategy.choose(allowed, [row.rng for row in rows])  # (B,)
         logprobs = logits.log_softmax(-1).gather(-1, ids[:, None])[:, 0]
-        for row, *token in zip(rows, ids.tolist(), logprobs.tolist(), feed.full(), strict=True):
-            yield row.take(*token)
+        for row, token, logprob, full in zip(rows, ids.tolist(), logprobs.tolist(), feed.full(), strict=True):
+            yield row.take(token, logprob, full)
         going = [i for i, row in enumerate(rows) if row.finish_reason is None]
         if not going:
             return

@@ -7,6 +7,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from gnomon.blocks.ffn import Activation
 from gnomon.blocks.residual import Placement
+from gnomon.embed.input import Combine
 from gnomon.embed.table import Scale
 from gnomon.errors import BadValue, unknown
 from gnomon.norm import Norm
@@ -42,6 +43,8 @@ class ModelConfig:
     d_embed: int | None = None
     padding_id: int | None = None
     init_std: float = 0.02
+    combine: Combine = "add"
+    position_dim: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON-ready data; `from_dict` brings it back."""

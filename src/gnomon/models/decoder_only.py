@@ -13,6 +13,7 @@ from gnomon.blocks import Activation, Block, FeedForward, Placement, default_wid
 from gnomon.blocks import placement as placement_class
 from gnomon.data import Tokenizer
 from gnomon.embed import InputLayer, Tied, Untied
+from gnomon.embed.input import Combine
 from gnomon.embed.table import Scale
 from gnomon.errors import BadValue, unknown
 from gnomon.generate import generate, stream
@@ -59,6 +60,8 @@ class DecoderOnly(nn.Module):
         d_embed: int | None = None,
         padding_id: int | None = None,
         init_std: float = 0.02,
+        combine: Combine = "add",
+        position_dim: int | None = None,
     ) -> None:
         """position       a name, gn.positions.get(...), or a list with one per layer (encodings that act in attention)
         max_positions  rows of a learned table
@@ -69,17 +72,18 @@ class DecoderOnly(nn.Module):
         causal         False makes it an encoder with token logits (S1); window: nearest tokens seen in each layer
         tied           the head uses the token table; embed_scale, d_embed, padding_id: see TokenEmbedding
         init_std       of linear layers and tables; projections into the residual stream get it / sqrt(2 n_layers)
+        combine        how an encoding that acts at the input meets the token vectors, and position_dim: see InputLayer
         """
         super().__init__()
         self.config = ModelConfig(
             vocab_size, d_model, n_layers, n_heads, as_position(position), max_positions, n_kv_heads, d_head, d_ff,
             activation, gated, norm, norm_eps, placement, bias, dropout, causal, window, tied, embed_scale, d_embed,
-            padding_id, init_std,
+            padding_id, init_std, combine, position_dim,
         )  # fmt: skip
         at_input, per_layer = _split_positions(self.config)
         self.input = InputLayer(
             vocab_size, d_model, position=at_input, max_positions=max_positions, scale=embed_scale, dropout=dropout,
-            padding_id=padding_id, d_embed=d_embed, std=init_std,
+            padding_id=padding_id, d_embed=d_embed, std=init_std, combine=combine, position_dim=position_dim,
         )  # fmt: skip
         self.blocks = nn.ModuleList(self._block() for _ in range(n_layers))
         self.norm = build_norm(norm, d_model, norm_eps) if placement == "pre" else nn.Identity()

@@ -8,9 +8,15 @@ matplotlib is imported when the first one is drawn.
 """
 
 from gnomon.plots.biases import bias, buckets
+from gnomon.plots.inspection import Inspection, inspect
 from gnomon.plots.picture import Picture
+from gnomon.plots.prefill import parallel_and_sequential
 from gnomon.plots.scaling import saturation, scaling
 from gnomon.plots.tables import heat_map, similarity
 from gnomon.plots.waves import scores, wavelengths
+from gnomon.plots.word_order import Order, order
 
-__all__ = ["Picture", "bias", "buckets", "heat_map", "saturation", "scaling", "scores", "similarity", "wavelengths"]
+__all__ = [
+    "Inspection", "Order", "Picture", "bias", "buckets", "heat_map", "inspect", "order", "parallel_and_sequential",
+    "saturation", "scaling", "scores", "similarity", "wavelengths",
+]  # fmt: skip

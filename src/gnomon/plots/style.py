@@ -17,7 +17,7 @@ from gnomon.glossary import grouped
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, FigureBase
     from matplotlib.image import AxesImage
 
 INK, MUTED, FAINT = "#1b2330", "#667085", "#e4e7ec"
@@ -47,19 +47,8 @@ def drawing() -> Iterator[None]:
         yield
 
 
-def panels(
-    title: str,
-    subtitle: str = "",
-    size: tuple[float, float] = (7.2, 4.4),
-    rows: int = 1,
-    columns: int = 1,
-    widths: Sequence[float] | None = None,
-    heights: Sequence[float] | None = None,
-) -> "tuple[Figure, list[list[Axes]]]":
-    """A figure of `size` inches with a header and a grid of axes; call it inside `drawing()`.
-
-    The header is a title and a sentence under it that says what is to be seen.
-    """
+def canvas(title: str, subtitle: str, size: tuple[float, float]) -> "Figure":
+    """An empty figure of `size` inches under a header: a title, and a sentence that says what is to be seen."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=size)
@@ -73,6 +62,20 @@ def panels(
         left, 1 - 0.42 / size[1], "\n".join(lines), ha="left", va="top", fontsize=9.5, color=MUTED, linespacing=1.35
     )
     note.set_in_layout(False)
+    return figure
+
+
+def panels(
+    title: str,
+    subtitle: str = "",
+    size: tuple[float, float] = (7.2, 4.4),
+    rows: int = 1,
+    columns: int = 1,
+    widths: Sequence[float] | None = None,
+    heights: Sequence[float] | None = None,
+) -> "tuple[Figure, list[list[Axes]]]":
+    """A canvas with a grid of axes; call it inside `drawing()`."""
+    figure = canvas(title, subtitle, size)
     grid = figure.subplots(rows, columns, squeeze=False, width_ratios=widths, height_ratios=heights)
     return figure, [list(row) for row in grid]
 
@@ -84,16 +87,20 @@ def heat(
     high: float | None = None,
     colours: str = SIGNED,
     upright: bool = False,
+    faint: bool = False,
 ) -> "AxesImage":
     """A matrix as an image, one cell a value; signed colours are centred on zero unless limits are given.
 
-    `upright` puts row 0 at the bottom, as on a graph.
+    upright  row 0 at the bottom, as on a graph; faint: small values are drawn stronger, by their square root
     """
+    from matplotlib.colors import PowerNorm
+
     if low is None and high is None and colours == SIGNED:
         high = float(np.abs(values).max()) or 1.0
         low = -high
+    norm = PowerNorm(0.5, low, high) if faint else None
     image = axes.imshow(
-        values, cmap=colours, vmin=low, vmax=high, aspect="auto",
+        values, cmap=colours, norm=norm, vmin=None if faint else low, vmax=None if faint else high, aspect="auto",
         interpolation="nearest", origin="lower" if upright else "upper",
     )  # fmt: skip
     axes.spines[:].set_visible(False)
@@ -101,7 +108,22 @@ def heat(
     return image
 
 
-def colour_bar(figure: "Figure", image: "AxesImage", axes: "Axes | Sequence[Axes]", label: str) -> None:
+def drawable(text: str) -> str:
+    """`text` as it can be drawn: what the font does not have is escaped, and a dollar sign begins no formula."""
+    from matplotlib.font_manager import findfont, get_font
+
+    font = get_font(findfont("DejaVu Sans"))
+
+    def shown(c: str) -> str:
+        if font.get_char_index(ord(c)):
+            return c
+        pictured = chr(ord(c) - 0x2400) if 0x2400 <= ord(c) < 0x2420 else c  # a picture of a control character
+        return pictured.encode("unicode_escape").decode()
+
+    return "".join(map(shown, text)).replace("$", r"\$")
+
+
+def colour_bar(figure: "FigureBase", image: "AxesImage", axes: "Axes | Sequence[Axes]", label: str) -> None:
     """A thin colour bar at the right of `axes`."""
     bar = figure.colorbar(image, ax=axes, fraction=0.035, pad=0.02, aspect=28)
     bar.set_label(label)
@@ -140,7 +162,7 @@ def name_lines(axes: "Axes", x: float, ends: Sequence[float], names: Sequence[st
     Call it when the axes' limits will not change any more.
     """
     low, high = axes.get_ylim()
-    gap = (high - low) * 0.052
+    gap = (high - low) * min(0.052, 1 / len(ends))
     finite = [float(y) if np.isfinite(y) else low for y in ends]
     order = sorted(range(len(finite)), key=lambda i: finite[i])
     places = [min(max(finite[i], low), high) for i in order]
@@ -149,7 +171,8 @@ def name_lines(axes: "Axes", x: float, ends: Sequence[float], names: Sequence[st
     excess = max(places[-1] - high, 0.0)
     for n in range(len(places) - 1, -1, -1):  # and down again from the top edge
         places[n] = min(places[n], high - gap * (len(places) - 1 - n)) if excess else places[n]
-    for i, y in zip(order, places, strict=True):
+    every = -(-len(places) // 18)  # with very many lines, only some are named
+    for i, y in list(zip(order, places, strict=True))[::every]:
         axes.annotate(
             names[i], (x, y), xytext=(6, 0), textcoords="offset points", ha="left", va="center", fontsize=8.5,
             color=colours[i], annotation_clip=False,
@@ -158,5 +181,5 @@ def name_lines(axes: "Axes", x: float, ends: Sequence[float], names: Sequence[st
 
 __all__ = [
     "BLUE", "FAINT", "GREEN", "INK", "MUTED", "ORANGE", "ORDERED", "PURPLE", "SHARE", "SIGNED",
-    "colour_bar", "drawing", "heat", "in_order", "mark", "name_lines", "panels", "plain_numbers",
+    "canvas", "colour_bar", "drawable", "drawing", "heat", "in_order", "mark", "name_lines", "panels", "plain_numbers",
 ]  # fmt: skip

@@ -180,13 +180,13 @@ class PositionEncoding(nn.Module):
     def _repr_html_(self) -> str:
         size = sum(p.numel() for p in self.parameters())
         facts = {**_facts(type(self)), "built with": self.extra_repr(), "parameters": f"{size:,}"}
-        matrix, caption = self._sample()
+        matrix, caption = self.look()
         image = "" if matrix is None else matrix_image(matrix.double().cpu().numpy(), caption)
         return card(self.name, facts, image, caption)
 
     @torch.no_grad()
-    def _sample(self, T: int = 64) -> tuple[Float | None, str]:
-        """A matrix (rows, T) that shows what this encoding does, and what its axes are; None where there is none."""
+    def look(self, T: int = 64) -> tuple[Float | None, str]:
+        """A matrix (rows, T) that shows what this encoding does at positions 0..T-1, and what its axes are."""
         at = Layout.dense(1, T, next((p.device for p in self.parameters()), None))
         try:
             self.check(at)
@@ -226,6 +226,10 @@ class Spec:
     cls: type[PositionEncoding]
     options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How it is copied and pickled (and with it a model): a read-only mapping cannot be."""
+        return _spec, (self.cls, dict(self.options))
+
     @property
     def name(self) -> str:
         """The name it was chosen by."""
@@ -248,7 +252,7 @@ class Spec:
         ]
         if missing:
             raise BadValue(f"{self.name} needs {', '.join(missing)}; got {', '.join(sorted(sizes)) or 'nothing'}")
-        with _own_draws():
+        with own_draws():
             return self.cls(**{**{k: v for k, v in sizes.items() if k in wanted}, **self.options})
 
     def with_options(self, **options: Any) -> Self:
@@ -278,8 +282,13 @@ def _facts(cls: type[PositionEncoding]) -> dict[str, str]:
     return {"paper": cls.paper, "acts": cls.acts, "kind": kind, "past the training length": cls.beyond}
 
 
+def _spec(cls: type[PositionEncoding], options: dict[str, Any]) -> Spec:
+    """A Spec from a plain dict of options."""
+    return Spec(cls, MappingProxyType(options))
+
+
 @contextmanager
-def _own_draws() -> Iterator[None]:
+def own_draws() -> Iterator[None]:
     """Draw from a stream derived from torch's seed, leaving torch's own where it was."""
     devices = range(torch.cuda.device_count()) if torch.cuda.is_available() and torch.cuda.is_initialized() else []  # type: ignore[no-untyped-call]
     with torch.random.fork_rng(devices=devices):
@@ -345,5 +354,5 @@ def angles(pos: Int, frequencies: list[float]) -> Float:
 
 
 __all__ = [
-    "Acts", "NoPE", "PositionEncoding", "Spec", "Tables", "angles", "encoding", "get", "names", "wide",
+    "Acts", "NoPE", "PositionEncoding", "Spec", "Tables", "angles", "encoding", "get", "names", "own_draws", "wide",
 ]  # fmt: skip

@@ -1,0 +1,174 @@
+"""Laws of the encodings themselves: exact arithmetic, no state, and what rotations promise."""
+
+from dataclasses import replace
+
+import torch
+
+from gnomon import positions
+from gnomon.audit.law import Evidence, law
+from gnomon.audit.subject import D_HEAD, N_HEADS, NotApplicable, Subject, joined
+from gnomon.errors import BadValue
+from gnomon.layout import Layout
+from gnomon.positions import PositionEncoding, RoPE, get
+from gnomon.shapes import Float, Int
+
+#: where float16 and bfloat16 stop counting by ones, and where float32 angles give way
+FAR = [0, 1, 2, 255, 256, 257, 2047, 2048, 2049, 4095, 65537, 131071]
+NEAR = [0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 63]
+NARROW = (torch.float16, torch.bfloat16)
+
+
+def places(position: PositionEncoding) -> Layout:
+    """One row at FAR positions, or at NEAR ones under an encoding whose table ends."""
+    far = row(torch.tensor([FAR]))
+    try:
+        position.check(far)
+    except BadValue:
+        return row(torch.tensor([NEAR]))
+    return far
+
+
+def row(pos: Int) -> Layout:
+    """Tokens in time order at any positions (B, T)."""
+    return Layout(pos, torch.arange(pos.shape[1]).expand(pos.shape), None, pos + 1)
+
+
+def rounded(at: Layout, dtype: torch.dtype = torch.bfloat16) -> Layout:
+    """The fault: positions held in a narrow dtype."""
+    return replace(at, pos=at.pos.to(dtype).to(at.pos.dtype), kind="custom")
+
+
+def tables(position: PositionEncoding, at: Layout) -> Float:
+    """All that an encoding makes of these positions: vectors, turned queries and keys, biases."""
+    parts = [v.float() for v in [position.vectors(at)] if v is not None]
+    if position.acts == "rotation":
+        x = torch.linspace(-1, 1, N_HEADS * D_HEAD).view(1, N_HEADS, 1, D_HEAD).expand(-1, -1, at.shape[1], -1)
+        turn = position.prepare(at)
+        parts += [position.query(x, turn), position.key(x, turn)]
+    if position.acts == "score":
+        bias = position.bias_tensor(at, n_heads=N_HEADS)
+        parts += [] if bias is None else [bias]
+    if not parts:
+        raise NotApplicable(f"{position.name} makes no tables")
+    return joined(*parts)
+
+
+@law("casting moves no position", shown_by="sinusoidal, rope, alibi, t5")
+def casting_moves_no_position(s: Subject) -> Evidence:
+    """After `.half()` or `.bfloat16()`, positions are computed as before; only learned numbers are rounded."""
+    got, want, fault = [], [], []
+    for dtype in NARROW:
+        cast, twin = s.encoding().to(dtype), s.encoding()
+        for p, q in zip(twin.parameters(), cast.parameters(), strict=True):
+            p.copy_(q)
+        at = places(twin)
+        got.append(tables(cast, at))
+        want.append(tables(twin, at))
+        fault.append(tables(twin, rounded(at)))
+    return Evidence(joined(*got), joined(*want), joined(*fault), slack=0.0)
+
+
+@law("autocast moves no position", shown_by="sinusoidal, rope, alibi, t5")
+def autocast_moves_no_position(s: Subject) -> Evidence:
+    """Under autocast an encoding gives the same bits."""
+    position = s.encoding()
+    at = places(position)
+    with torch.autocast("cpu", torch.bfloat16):
+        got = tables(position, at)
+    return Evidence(got, tables(position, at), tables(position, rounded(at)), slack=0.0)
+
+
+@law("a bfloat16 model keeps its positions", shown_by="sinusoidal, rope, alibi, t5")
+def a_bfloat16_model_keeps_its_positions(s: Subject) -> Evidence:
+    """At positions that bfloat16 cannot count, a bfloat16 model agrees with a float32 one to bfloat16's precision."""
+    narrow, wide, ids = s.model().bfloat16(), s.model(), s.ids(2, 12)
+    for p, q in zip(wide.parameters(), narrow.parameters(), strict=True):
+        p.copy_(q)
+    at = Layout.dense(2, 12)
+    far = replace(at, pos=at.pos + 2040, length=at.length + 2040)
+    try:
+        wide.check(far)
+    except BadValue:
+        far = at
+    return Evidence(narrow(ids, far).float(), wide(ids, far), wide(ids, rounded(far)), slack=0.05)
+
+
+@law("positions are whole and exact")
+def positions_are_whole_and_exact(s: Subject) -> Evidence:
+    """Positions count up by one without end, in every layout and after every step."""
+    n, mask = 131_072, torch.ones(1, 5000, dtype=torch.bool)
+    mask[0, 0] = False
+    got = [Layout.dense(1, n), Layout.dense(1, n).then(3), Layout.padded(mask), Layout.padded(mask).then(2)]
+    got += [Layout.packed([[4100, 2060]]), Layout.packed([[9, 5000]]).then(1), Layout.prefix(4, 5000)]
+    want = [range(n), range(n, n + 3), [0, *range(4999)], [4999, 5000]]
+    want += [[*range(4100), *range(2060)], [5000], range(5000)]
+    return Evidence(joined(*(at.pos for at in got)), torch.tensor([p for part in want for p in part]), slack=0.0)
+
+
+@law("an encoding keeps no state")
+def an_encoding_keeps_no_state(s: Subject) -> Evidence:
+    """An encoding holds learnable parameters and nothing else, before use and after it: no buffers, no tables."""
+    position = s.encoding()
+    before = list(position.state_dict())
+    for at in (places(position), Layout.dense(1, 7)):
+        position.vectors(at), position.prepare(at)
+        if position.acts == "score":
+            position.bias_tensor(at, n_heads=N_HEADS)
+    buffers = len(list(position.buffers()))
+    hidden = sum(isinstance(x, torch.Tensor) for x in vars(position).values())
+    learned = [name for name, _ in position.named_parameters()]
+    same = float(before == learned == list(position.state_dict()))
+    return Evidence(torch.tensor([buffers, hidden, same]), torch.tensor([0.0, 0.0, 1.0]), slack=0.0)
+
+
+# -------------------------------------------------------------------- rotations
+
+
+def turning(s: Subject) -> PositionEncoding:
+    """The subject's encoding, if it is a rotation."""
+    if s.spec.acts != "rotation":
+        raise NotApplicable(f"{s.spec.name} rotates nothing")
+    return s.encoding()
+
+
+@law("rotations keep norms")
+def rotations_keep_norms(s: Subject) -> Evidence:
+    """A rotated query or key is as long as it was."""
+    position, at = turning(s), row(torch.tensor([FAR]))
+    x, turn = s.normal(1, N_HEADS, len(FAR), D_HEAD), position.prepare(at)
+    got = [position.query(x, turn).norm(dim=-1), position.key(x, turn).norm(dim=-1)]
+    return Evidence(joined(*got), joined(x.norm(dim=-1), x.norm(dim=-1)))
+
+
+@law("a rotation keeps the dtype")
+def a_rotation_keeps_the_dtype(s: Subject) -> Evidence:
+    """Queries and keys leave in the dtype they came in, rounded once after arithmetic in float32."""
+    position, at = turning(s), row(torch.tensor([FAR]))
+    got, want = [], []
+    for dtype in NARROW:
+        x, turn = s.normal(1, N_HEADS, len(FAR), D_HEAD).to(dtype), position.prepare(at)
+        turned = position.query(x, turn)
+        got += [turned.float(), torch.tensor(float(turned.dtype == dtype))]
+        want += [position.query(x.float(), turn).to(dtype).float(), torch.ones(())]
+    return Evidence(joined(*got), joined(*want), slack=0.0)
+
+
+@law("the two pairings agree")
+def the_two_pairings_agree(s: Subject) -> Evidence:
+    """Both pairings of a rotation give the same logits once the rows of the projections are put in order."""
+    if s.spec.cls is not RoPE:
+        raise NotApplicable(f"{s.spec.name} has no pairings")
+    ids, got, want, fault = s.ids(2, 9), [], [], []
+    for old, new in (("interleaved", "half"), ("half", "interleaved")):
+        model, other = (s.model(position=get("rope", pairing=pairing)) for pairing in (old, new))
+        want.append(model(ids))
+        fault.append(other(ids))
+        for name, p in other.named_parameters():
+            if ".attention.q." in name or ".attention.k." in name:
+                heads = p.shape[0] // D_HEAD
+                p.copy_(p[positions.pairing_order(D_HEAD, "half" if new == "half" else "interleaved", heads)])
+        got.append(other(ids))
+    return Evidence(joined(*got), joined(*want), joined(*fault))
+
+
+__all__ = ["FAR", "places", "row", "tables"]

@@ -1,0 +1,252 @@
+"""Laws of attention: every kernel computes the one dense definition, and the definition is the paper's equation."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from unittest.mock import patch
+
+import torch
+
+from gnomon.attention import kernels as fast
+from gnomon.attention.attend import attend, defines_score
+from gnomon.attention.multihead import MultiHeadAttention
+from gnomon.audit.law import Evidence, law
+from gnomon.audit.laws.caches import paddings
+from gnomon.audit.subject import D_HEAD, D_MODEL, N_HEADS, NotApplicable, Subject, joined
+from gnomon.layout import Layout, sees, visible
+from gnomon.positions import PositionEncoding
+from gnomon.shapes import Bool, Float, Int
+
+B, T = 3, 7
+FAST = ("content", "plain", "causal", "toeplitz", "blocked")  #: fused kernels of other devices: see one_pair
+
+
+@dataclass(frozen=True)
+class Case:
+    """One attention: where queries and keys sit, and what may be seen."""
+
+    name: str
+    at: Layout
+    k_at: Layout
+    causal: bool
+    window: int | None
+
+
+def layouts(s: Subject) -> dict[str, tuple[Layout, Layout]]:
+    """Queries and keys for every way of sitting that the package knows."""
+    dense, long = Layout.dense(B, T), Layout.dense(B, T + 4)
+    left, right, inside = (Layout.padded(mask) for mask in paddings())
+    random = Layout.randomized(T, 40, s.rng(), B)
+    packed, prefix = Layout.packed([[4, 3], [2, 3, 1], [7]]), Layout.prefix([3, 0, 5], T)
+    empty = replace(left, doc=left.doc.index_fill(0, torch.tensor([1]), -1))  # type: ignore[union-attr]
+    return {
+        "dense": (dense, dense),
+        "chunk": (long.tokens(slice(-T, None)), long),
+        "step": (long.tokens(slice(-1, None)), long),
+        "left": (left, left),
+        "right": (right, right),
+        "inside": (inside, inside),
+        "empty row": (empty, empty),
+        "packed": (packed, packed),
+        "prefix": (prefix, prefix),
+        "after padding": (left.then(2), left.cat(left.then(2))),
+        "random": (random, random),
+    }
+
+
+def cases(s: Subject) -> Iterator[Case]:
+    """Every layout, with and without a window."""
+    for name, (at, k_at) in layouts(s).items():
+        for window in (None, 3):
+            if name != "prefix" or (s.causal and window is None):
+                yield Case(name, at, k_at, s.causal, window)
+
+
+def can(kernel: str, position: PositionEncoding, case: Case) -> bool:
+    """Whether this kernel is meant for this case, as its docstring says."""
+    dense = case.at.kind == case.k_at.kind == "dense"
+    bare = position.acts != "score" and case.window is None and dense
+    return not defines_score(position) and {
+        "plain": bare and not case.causal,
+        "causal": bare and case.causal and case.at is case.k_at,
+        "toeplitz": dense and (position.relative or position.acts != "score"),
+    }.get(kernel, True)
+
+
+def inputs(s: Subject, case: Case, n_kv_heads: int = 2) -> tuple[Float, Float, Float]:
+    """Random q (B, H, T, C), k and v (B, K, S, C)."""
+    n, m = case.at.shape[1], case.k_at.shape[1]
+    q = s.normal(B, N_HEADS, n, D_HEAD)
+    k, v = (s.normal(B, n_kv_heads, m, D_HEAD, stream=i) for i in (1, 2))
+    return q, k, v
+
+
+def forward(s: Subject, position: PositionEncoding, case: Case, kernel: str | None) -> Float:
+    """What this kernel computes."""
+    q, k, v = inputs(s, case)
+    return attend(q, k, v, position, case.at, case.k_at, causal=case.causal, window=case.window, kernel=kernel)
+
+
+def backward(s: Subject, position: PositionEncoding, case: Case, kernel: str | None) -> Float:
+    """Its gradients in q, k, v and the encoding's parameters."""
+    q, k, v = (x.requires_grad_() for x in inputs(s, case))
+    position.zero_grad()
+    with torch.enable_grad():
+        out = attend(q, k, v, position, case.at, case.k_at, causal=case.causal, window=case.window, kernel=kernel)
+        torch.autograd.backward((out * s.normal(*out.shape, stream=9)).sum())
+    return joined(*(torch.zeros_like(x) if x.grad is None else x.grad for x in (q, k, v, *position.parameters())))
+
+
+def compared(s: Subject, what: Callable[..., Float]) -> Evidence:
+    """All kernels on all cases against the dense one; those that work in blocks of queries must use several."""
+    position = s.encoding()
+    got: list[Float] = []
+    want: list[Float] = []
+    heads = N_HEADS if position.acts == "score" or defines_score(position) else 1
+    for case in cases(s):
+        truth = what(s, position, case, "dense")
+        got.append(what(s, position, case, None))
+        with patch.object(fast, "BLOCK", 3 * B * heads * case.k_at.shape[1]):
+            got += [what(s, position, case, kernel) for kernel in FAST if can(kernel, position, case)]
+        want += [truth] * (len(got) - len(want))
+    return Evidence(joined(*got), joined(*want))
+
+
+@law("every kernel = dense, forward")
+def every_kernel_is_dense_forward(s: Subject) -> Evidence:
+    """Every kernel that may run gives the numbers of the dense definition, on every layout and window."""
+    return compared(s, forward)
+
+
+@law("every kernel = dense, backward")
+def every_kernel_is_dense_backward(s: Subject) -> Evidence:
+    """Every kernel that may run gives the gradients of the dense definition, for learned biases too."""
+    return compared(s, backward)
+
+
+@law("one pair = one entry")
+def one_pair_is_one_entry(s: Subject) -> Evidence:
+    """Mask and bias asked about one pair of tokens, as fused kernels do, give the entry of the dense tensor."""
+    position, got, want = s.encoding(), [], []
+    for case in cases(s):
+        at, k_at = case.at.expand(B), case.k_at.expand(B)
+        got.append(pair_by_pair(position, at, k_at, case))
+        want.append(visible(at, k_at, case.causal, case.window).float())
+        if position.acts == "score":
+            bias = position.bias_tensor(at, k_at, N_HEADS)
+            assert bias is not None
+            want.append(bias.expand(B, -1, -1, -1))
+    return Evidence(joined(*got), joined(*want))
+
+
+def pair_by_pair(position: PositionEncoding, at: Layout, k_at: Layout, case: Case) -> Float:
+    """Mask, then bias, each computed for one (row, head, query, key) at a time."""
+
+    def mask(b: Int, i: Int, j: Int) -> Bool:
+        return sees(at.pair(b, i), k_at.pair(b, j), case.causal, case.window)
+
+    def bias(b: Int, h: Int, i: Int, j: Int) -> Float:
+        one = position.bias(h.float(), at.pos[b, i], k_at.pos[b, j])
+        assert one is not None
+        return one
+
+    def grid(*sizes: int) -> list[Int]:
+        return [x.flatten() for x in torch.meshgrid(*map(torch.arange, sizes), indexing="ij")]
+
+    n, m = at.shape[1], k_at.shape[1]
+    parts = [torch.vmap(mask)(*grid(B, n, m)).float()]
+    if position.acts == "score":
+        parts.append(torch.vmap(bias)(*grid(B, N_HEADS, n, m)))
+    return joined(*parts)
+
+
+@law("attention is its equation")
+def attention_is_its_equation(s: Subject) -> Evidence:
+    """softmax(q . k * scale + bias) . v over what is visible, head by head: scaled once, neighbours share keys."""
+    position, n = s.encoding(), 9
+    if defines_score(position):
+        raise NotApplicable(f"{position.name} defines the score itself")
+    attention, x, at = attention_of(s), s.normal(1, n, D_MODEL), Layout.dense(1, n)
+    turn = position.prepare(at)
+    q, k, v = (w(x)[0].view(n, -1, D_HEAD).transpose(0, 1) for w in (attention.q, attention.k, attention.v))
+    q, k = position.query(q[None], turn)[0].double(), position.key(k[None], turn)[0].double()
+    heads = []
+    for h in range(N_HEADS):
+        shared = h // (N_HEADS // 2)
+        scores = q[h] @ k[shared].T / D_HEAD**0.5
+        for i in range(n):
+            for j in range(n):
+                bias = position.bias(torch.tensor(float(h)), torch.tensor(i), torch.tensor(j))
+                hidden = (s.causal and j > i) or (s.window is not None and abs(i - j) >= s.window)
+                scores[i, j] = -torch.inf if hidden else scores[i, j] + (0.0 if bias is None else bias)
+        heads.append(scores.softmax(-1) @ v[shared].double())
+    got = attention(x, position, turn, at, at)
+    return Evidence(got, attention.out(torch.cat(heads, -1).float())[None])
+
+
+def attention_of(s: Subject) -> MultiHeadAttention:
+    """The first attention of the subject's model, two query heads to a key/value head."""
+    found = [part for part in s.model(n_kv_heads=2).modules() if isinstance(part, MultiHeadAttention)]
+    return found[0]
+
+
+@law("nothing seen = 0")
+def nothing_seen_is_0(s: Subject) -> Evidence:
+    """A query that may see no key gets 0 and sends no gradient, and all is finite; other rows are as they were."""
+    position, got, want = s.encoding(), [], []
+    at = Layout.padded(torch.ones(B, T, dtype=torch.bool))
+    blind = replace(at, doc=torch.zeros_like(at.pos).index_fill(0, torch.tensor([1]), 7))
+    case = Case("blind", blind, at, s.causal, None)
+    full = replace(case, at=at)
+    for kernel in (None, "dense", "content", "blocked"):
+        if kernel is None or can(kernel, position, case):
+            q, k, v = (x.requires_grad_() for x in inputs(s, case))
+            with torch.enable_grad():
+                out = attend(q, k, v, position, blind, at, causal=s.causal, kernel=kernel)
+                torch.autograd.backward((out * s.normal(*out.shape, stream=9)).sum())
+            sent = joined(*(x.grad[1] for x in (q, k, v) if x.grad is not None))
+            got += [out[1], sent, out[::2]]
+            want += [torch.zeros_like(out[1]), torch.zeros_like(sent), forward(s, position, full, kernel)[::2]]
+    return Evidence(joined(*got), joined(*want))
+
+
+@law("garbage in masked slots")
+def garbage_in_masked_slots(s: Subject) -> Evidence:
+    """NaN or huge numbers in padded slots change neither the output nor any gradient."""
+    position, got, want = s.encoding(), [], []
+    for name in ("left", "right", "inside", "packed", "after padding"):
+        case = Case(name, *layouts(s)[name], s.causal, None)
+        for kernel in (None, "dense", "blocked"):
+            if kernel is None or can(kernel, position, case):
+                got += [with_garbage(s, position, case, kernel, x) for x in (float("nan"), 1e30)]
+                want += [with_garbage(s, position, case, kernel, 0.0)] * 2
+    return Evidence(joined(*got), joined(*want))
+
+
+def with_garbage(s: Subject, position: PositionEncoding, case: Case, kernel: str | None, garbage: float) -> Float:
+    """Output at real tokens and all gradients, when padded slots of q, k and v hold `garbage`."""
+    q, k, v = inputs(s, case)
+    for x, where in ((q, case.at), (k, case.k_at), (v, case.k_at)):
+        x.masked_fill_(~where.real[:, None, :, None], garbage).requires_grad_()
+    with torch.enable_grad():
+        out = attend(q, k, v, position, case.at, case.k_at, causal=case.causal, kernel=kernel)
+        out = out.masked_fill(~case.at.real[:, None, :, None], 0.0)
+        torch.autograd.backward((out * s.normal(*out.shape, stream=9)).sum())
+    return joined(out, *(x.grad for x in (q, k, v) if x.grad is not None))
+
+
+@law("grouped heads = copied heads")
+def grouped_heads_are_copied_heads(s: Subject) -> Evidence:
+    """Query heads that share a key/value head act as if each neighbour had its own copy of it."""
+    few, ids, logits = s.model(n_kv_heads=2), s.ids(2, 9), []
+    for order in ([0, 0, 1, 1], [0, 1, 0, 1]):
+        state = few.state_dict()
+        for name, x in state.items():
+            if ".attention.k." in name or ".attention.v." in name:
+                state[name] = x.view(2, D_HEAD, *x.shape[1:])[order].flatten(0, 1)
+        many = s.model(n_kv_heads=N_HEADS)
+        many.load_state_dict(state)
+        logits.append(many(ids))
+    return Evidence(few(ids), *logits)
+
+
+__all__ = ["Case", "can", "cases"]

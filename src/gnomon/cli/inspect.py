@@ -1,0 +1,201 @@
+"""`gnomon inspect RUN --text "..."`: one text on its way through a model, in numbers, in words and in one picture."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gnomon.cli.config import plain_settings
+from gnomon.cli.options import (
+    config_options,
+    device_option,
+    import_option,
+    json_option,
+    lang_option,
+    seed_option,
+    threads_option,
+)
+from gnomon.cli.output import print_json
+from gnomon.errors import BadValue
+
+if TYPE_CHECKING:
+    from gnomon.models import DecoderOnly
+    from gnomon.plots import Inspection
+    from gnomon.plots.prefill import Timing
+
+SHOWN, NUMBERS = 24, 5  # tokens in the table of vectors; numbers of each vector
+TIMED = 128  # tokens that --timing reads
+
+
+@click.command("inspect")
+@click.argument("run", required=False, type=click.Path(path_type=Path))
+@click.option("--preset", help="Inspect a preset with random weights instead of a run.")
+@click.option("--position", help="With --preset: its position encoding.")
+@click.option("--text", help="What the model reads.")
+@click.option("--ids", help="Or token ids: 101,7592,2088,102.")
+@click.option("--top", type=click.IntRange(min=1), default=8, show_default=True, help="Candidates for the next token.")
+@click.option("--output", "-o", type=click.Path(path_type=Path), help="Draw it all into this .png or .svg file.")
+@click.option("--timing", is_flag=True, help="Time all tokens at once against one after another.")
+@config_options
+@seed_option
+@device_option
+@threads_option
+@lang_option
+@import_option
+@json_option
+def command(
+    run: Path | None,
+    preset: str | None,
+    position: str | None,
+    text: str | None,
+    ids: str | None,
+    top: int,
+    output: Path | None,
+    timing: bool,
+    config_file: Path | None,
+    settings: tuple[str, ...],
+    seed: int,
+    device: str,
+    threads: int | None,
+    lang: str,
+    as_json: bool,
+) -> None:
+    """Follow a text through a model: ids, vectors, positions, attention, next tokens, with their shapes.
+
+    RUN is the folder of a trained model. With --preset NAME the weights are random; --set d_model=64 changes it, and
+    --text is read byte by byte.
+    """
+    from gnomon.device import resolve_device, set_threads
+    from gnomon.plots import inspect, parallel_and_sequential
+    from gnomon.plots.picture import picture_format
+
+    if (run is None) == (preset is None):
+        raise BadValue("give the folder of a trained model, or --preset NAME for random weights: one of the two")
+    if (text is None) == (ids is None):
+        raise BadValue('give --text "..." or --ids 101,7592,2088,102: one of the two')
+    if run is not None and (position is not None or settings or config_file is not None):
+        raise BadValue("a trained model is built already: --position, --set and --config go with --preset")
+    if output is not None:
+        picture_format(output)
+    set_threads(threads)
+    changes = plain_settings(config_file, settings) | ({} if position is None else {"position": position})
+    model = _model(run, preset, changes, seed, text is not None).to(resolve_device(device))
+    seen = inspect(model, text if text is not None else _numbers(ids or ""), top)
+    timed = parallel_and_sequential(model, _repeated(model, seen.ids)) if timing else None
+    if output is not None:
+        seen.picture(lang).save(output)
+    source = str(run) if run is not None else f"{preset} with random weights (seed {seed})"
+    if as_json:
+        print_json({"model": source, **seen.to_dict(), "timing": timed and vars(timed), "file": output})
+        return
+    click.echo(_written(source, model, seen))
+    if timed is not None:
+        click.echo("\n" + _timed(timed))
+    if output is not None:
+        click.echo(f"\n{output}: the same as a picture")
+
+
+def _model(run: Path | None, preset: str | None, changes: dict[str, Any], seed: int, reads_text: bool) -> "DecoderOnly":
+    import torch
+
+    from gnomon.checkpoints import load
+    from gnomon.data import Tokenizer
+    from gnomon.models import DecoderOnly
+
+    if run is not None:
+        return load(run)
+    assert preset is not None
+    torch.manual_seed(seed)
+    model = DecoderOnly.from_preset(preset, **changes)
+    if reads_text:
+        model.tokenizer = Tokenizer.bytes()
+    return model
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.replace(",", " ").split()]
+    except ValueError as error:
+        raise BadValue(f"--ids are whole numbers with commas between them, such as 101,7592; got {text!r}") from error
+
+
+def _repeated(model: "DecoderOnly", ids: list[int]) -> list[int]:
+    """The ids over and over, as far as the model reaches, so that there is something to time."""
+    from gnomon.positions import Learned
+
+    position = model.input.position
+    length = min(TIMED, position.max_positions) if isinstance(position, Learned) else TIMED
+    return (ids * length)[:length]
+
+
+def _timed(timing: "Timing") -> str:
+    return (
+        f"timing: {timing.tokens} tokens at once {1000 * timing.parallel:.1f} ms, one after another "
+        f"{1000 * timing.sequential:.1f} ms, {timing.ratio:.1f} times as long for the same logits "
+        f"(largest difference {timing.difference:.0e})"
+    )
+
+
+def _written(source: str, model: "DecoderOnly", seen: "Inspection") -> str:
+    c, (T, D), V = model.config, seen.vectors.shape, len(seen.logits)
+    scale = "" if model.input.tokens.scale == 1 else f", times {model.input.tokens.scale:g}"
+    acts = {"input": "added to the vectors", "rotation": "turns q and k", "score": "added to the scores"}
+    where = "; ".join(f"{e.name}, {acts.get(e.acts, 'acts nowhere')}" for e in seen.encodings)
+    shape = f"(1, {T}, {D})" if seen.position is not None else "-"
+    lines = [
+        f"{source}: {c.n_layers} layers, width {c.d_model}, {c.n_heads} heads",
+        "",
+        _step("ids", f"(1, {T})", " ".join(map(str, seen.ids[:SHOWN])) + (" ..." if T > SHOWN else "")),
+        _step(
+            "token vectors",
+            f"(1, {T}, {D})",
+            f"rows of a ({c.vocab_size}, {model.input.tokens.weight.shape[1]}) table{scale}",
+        ),
+        _step("position", shape, where),
+        _step("input", f"(1, {T}, {D})", "what the first layer reads:"),
+        "",
+        *_vectors(seen),
+        "",
+        _step(
+            "attention", f"{c.n_layers} x (1, {c.n_heads}, {T}, {T})", "where the last token looks, mean over heads:"
+        ),
+        "",
+        *(_looks(seen, layer) for layer in range(len(seen.attention))),
+        "",
+        _step("output", f"(1, {T}, {D})", "what the head reads"),
+        _step("logits", f"(1, {T}, {V})", "after the last token:"),
+        "",
+        *(_guess(guess) for guess in seen.guesses),
+    ]
+    return "\n".join(lines)
+
+
+def _step(name: str, shape: str, what: str) -> str:
+    return f"{name:<15} {shape:<22} {what}"
+
+
+def _vectors(seen: "Inspection") -> list[str]:
+    """A row per token: its length, that of its position, and the first numbers of what enters the first layer."""
+    width = max(len(token) for token in seen.tokens[:SHOWN])
+    width = max(width, len("token"))
+    rows = [f"    {'':>3} {'token':<{width}} {'id':>6} {'|token|':>8} {'|position|':>10}   first numbers of the input"]
+    for t, (i, token) in enumerate(zip(seen.ids[:SHOWN], seen.tokens[:SHOWN], strict=True)):
+        position = "-" if seen.position is None else f"{float(seen.position[t % len(seen.position)].norm()):.3f}"
+        numbers = " ".join(f"{float(x):+.3f}" for x in seen.hidden[0][t, :NUMBERS])
+        rows.append(
+            f"    {t:>3} {token:<{width}} {i:>6} {float(seen.vectors[t].norm()):>8.3f} {position:>10}   {numbers}"
+        )
+    hidden = len(seen.ids) - SHOWN
+    return rows + ([f"    ... {hidden} more (--json has all)"] if hidden > 0 else [])
+
+
+def _looks(seen: "Inspection", layer: int) -> str:
+    looks = "   ".join(f"{key} {seen.tokens[key]} {weight:.0%}" for key, weight in seen.looks(layer))
+    return f"    layer {layer + 1:<3} {looks}"
+
+
+def _guess(guess: Any) -> str:
+    return f"    {guess.probability:>8.3%}  {guess.logit:>+8.3f}  {guess.id:>6}  {guess.token}"
+
+
+__all__ = ["command"]

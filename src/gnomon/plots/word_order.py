@@ -1,0 +1,193 @@
+"""Without position, attention cannot tell who bit whom (S1): the proof on one sentence, in three languages.
+
+Let P reorder tokens, A(x) be the scores and f(x) the outputs of a bidirectional stack without position. Then
+A(Px) = P A(x) P^T and f(Px) = P f(x): equivariance. A mean over tokens does not change at all: invariance. Causal
+stacks of two layers or more are another matter: their mask already tells the order.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from gnomon.attention.multihead import MultiHeadAttention
+from gnomon.data import Tokenizer
+from gnomon.errors import BadValue
+from gnomon.glossary import words
+from gnomon.layout import Layout, visible
+from gnomon.models import DecoderOnly
+from gnomon.shapes import Float, Int
+from gnomon.trace import Trace
+
+if TYPE_CHECKING:
+    from gnomon.plots.picture import Picture
+
+ENCODINGS = ("none", "sinusoidal", "learned", "rope", "alibi", "t5")
+SIZES: dict[str, Any] = {"d_model": 64, "n_heads": 4, "max_positions": 64, "init_std": 0.25}
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """Words and their tokens: `words[i]` fills `spans[i]` of `ids`, blanks between words are tokens of their own."""
+
+    words: list[str]
+    ids: list[int]
+    spans: list[slice]
+
+    @property
+    def text(self) -> str:
+        """The sentence."""
+        return " ".join(self.words)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What one encoding makes of the two sentences: largest differences, and layer 1's attention (T, T), mean of heads.
+
+    scores   |A(b) - P A(a) P^T| of layer 1, before the softmax
+    outputs  |f(b) - P f(a)| of the last layer
+    pooled   |mean f(b) - mean f(a)|
+    """
+
+    position: str
+    scores: float
+    outputs: float
+    pooled: float
+    attention: tuple[Float, Float]
+
+
+@dataclass(frozen=True)
+class Order:
+    """The whole demonstration.
+
+    b is a with the spans of two words swapped, `swapped` in a's counting; b's token t is a's token `back[t]`.
+    causal: layers -> how far apart the outputs of a final full stop are in a causal stack without position.
+    """
+
+    lang: str
+    seed: int
+    layers: int
+    a: Sentence
+    b: Sentence
+    swapped: tuple[int, int]
+    back: list[int]
+    comparisons: list[Comparison]
+    causal: dict[int, float]
+
+    def picture(self, position: str = "rope") -> "Picture":
+        """Attention over both sentences and the difference, without position and with one."""
+        from gnomon.plots.order_picture import draw_order
+
+        return draw_order(self, position)
+
+    def _repr_png_(self) -> bytes:
+        return self.picture().render()
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, attention left out."""
+        return {
+            "lang": self.lang,
+            "seed": self.seed,
+            "layers": self.layers,
+            **SIZES,
+            "a": {"text": self.a.text, "ids": self.a.ids},
+            "b": {"text": self.b.text, "ids": self.b.ids},
+            "token_of_a": self.back,
+            "bidirectional": [
+                {"position": c.position, "scores": c.scores, "outputs": c.outputs, "pooled": c.pooled}
+                for c in self.comparisons
+            ],
+            "causal_without_position": [{"layers": n, "last_output": d} for n, d in self.causal.items()],
+        }
+
+
+@torch.no_grad()
+def order(lang: str = "en", encodings: tuple[str, ...] = ENCODINGS, seed: int = 0, layers: int = 2) -> Order:
+    """Compare "the dog bit the man" with "the man bit the dog" under each encoding, byte by byte, in float64.
+
+    The stacks have random weights, the same under every encoding.
+    """
+    if layers < 1:
+        raise BadValue(f"a stack has at least one layer, got {layers}")
+    w = words("order", lang)
+    plain = w("sentence").split()
+    one, other = plain.index(w("one")), plain.index(w("other"))
+    a, b = (sentence(swapped) for swapped in (plain, _swap(plain, one, other)))
+    back = _back(a, one, other)
+    comparisons = [_compare(name, a, b, back, seed, layers) for name in dict.fromkeys(("none", *encodings))]
+    causal = {n: _last_outputs_differ(a, b, seed, n) for n in (1, 2, 3)}
+    return Order(lang, seed, layers, a, b, (one, other), back, comparisons, causal)
+
+
+def sentence(plain: list[str]) -> Sentence:
+    """Tokenize words one by one, a blank between them."""
+    tokenizer, ids, spans = Tokenizer.bytes(), [], []
+    for n, word in enumerate(plain):
+        ids += tokenizer.encode(" ") if n else []
+        start = len(ids)
+        ids += tokenizer.encode(word)
+        spans.append(slice(start, len(ids)))
+    return Sentence(plain, ids, spans)
+
+
+def stack(position: str, seed: int, layers: int, causal: bool) -> DecoderOnly:
+    """The model of this demonstration, in float64 and evaluation mode."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = DecoderOnly(vocab_size=257, n_layers=layers, position=position, causal=causal, **SIZES)
+    return model.double().eval()
+
+
+def _swap(plain: list[str], i: int, j: int) -> list[str]:
+    swapped = list(plain)
+    swapped[i], swapped[j] = plain[j], plain[i]
+    return swapped
+
+
+def _back(a: Sentence, i: int, j: int) -> list[int]:
+    """For each token of the swapped sentence, the place where it stood."""
+    first, second = a.spans[i], a.spans[j]
+    places = list(range(len(a.ids)))
+    return [*places[: first.start], *places[second], *places[first.stop : second.start], *places[first],
+            *places[second.stop :]]  # fmt: skip
+
+
+def _compare(position: str, a: Sentence, b: Sentence, back: list[int], seed: int, layers: int) -> Comparison:
+    model = stack(position, seed, layers, causal=False)
+    (s_a, f_a, w_a), (s_b, f_b, w_b) = (_seen(model, x) for x in (a, b))
+    return Comparison(
+        position,
+        float((s_b - s_a[:, back][:, :, back]).abs().max()),
+        float((f_b - f_a[back]).abs().max()),
+        float((f_b.mean(0) - f_a.mean(0)).abs().max()),
+        (w_a, w_b),
+    )
+
+
+def _seen(model: DecoderOnly, x: Sentence) -> tuple[Float, Float, Float]:
+    """Layer 1's scores (H, T, T), the last outputs (T, D), and layer 1's weights (T, T), mean of heads."""
+    ids, trace = torch.tensor([x.ids]), Trace()
+    outputs = model.hidden(ids, trace=trace)
+    return _first_scores(model, ids)[0], outputs[0], trace.attention[0][0].mean(0)
+
+
+def _first_scores(model: DecoderOnly, ids: Int) -> Float:
+    """(B, H, T, T) scores of layer 1 before the softmax, by their definition."""
+    at, block, position = Layout.dense(*ids.shape), model.blocks[0], model.position_of(0)
+    attention = block.get_submodule("attention")
+    assert isinstance(attention, MultiHeadAttention)
+    x = block.get_submodule("around_attention.norm")(model.input(ids, at))
+    q, k, _ = attention.project(x)
+    tables = position.prepare(at, torch.float64)
+    q, k = position.query(q, tables), position.key(k, tables)
+    return position.scores(q, k, at, at, visible(at, at, causal=False), attention.d_head**-0.5)
+
+
+def _last_outputs_differ(a: Sentence, b: Sentence, seed: int, layers: int) -> float:
+    """How far apart a final full stop's outputs are in a causal stack without position."""
+    model, stop = stack("none", seed, layers, causal=True), Tokenizer.bytes().encode(".")
+    at_stop = [model.hidden(torch.tensor([x.ids + stop]))[0, -1] for x in (a, b)]
+    return float((at_stop[0] - at_stop[1]).abs().max())
+
+
+__all__ = ["ENCODINGS", "SIZES", "Comparison", "Order", "Sentence", "order", "sentence", "stack"]

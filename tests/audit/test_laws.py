@@ -1,0 +1,135 @@
+"""Every law holds for every encoding, in models drawn at random; also for an encoding written outside the package."""
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import gnomon as gn
+from gnomon.audit import LAWS, Subject, judge
+from gnomon.positions import PositionEncoding, base, get
+
+
+@st.composite
+def models(draw: st.DrawFn, name: str) -> Subject:
+    """A tiny model under this encoding, or under it and another in turn."""
+    spec = get(name)
+    other = st.sampled_from(["none", "rope", "alibi", "t5"]).map(get)
+    return Subject.of(
+        name,
+        causal=draw(st.booleans()),
+        window=draw(st.sampled_from([None, 3, 5])),
+        n_kv_heads=draw(st.sampled_from([1, 2, 4])),
+        placement=draw(st.sampled_from(["pre", "post"])),
+        norm=draw(st.sampled_from(["layernorm", "rmsnorm"])),
+        tied=draw(st.booleans()),
+        second=draw(st.none() | other) if spec.acts in ("rotation", "score") else None,
+        seed=draw(st.integers(0, 99)),
+    )
+
+
+@pytest.mark.parametrize("encoding", gn.positions.names())
+@pytest.mark.parametrize("law", LAWS)
+def test_every_law_holds_under_every_encoding(law, encoding):
+    """S1, S13, S17, S19, S20 and the rows of the encodings: nothing drawn may break a law."""
+
+    @settings(max_examples=2, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+    @given(models(encoding))
+    def holds(subject: Subject) -> None:
+        outcome = LAWS[law](subject)
+        assert outcome.verdict != "fail", f"{law}: {outcome} on {subject}"
+
+    holds()
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_every_law_passes_somewhere(law, subjects):
+    """A law that applies nowhere, or sees nothing anywhere, guards nothing."""
+    assert any(judge(LAWS[law], subjects(name)).verdict == "pass" for name in gn.positions.names())
+
+
+# What laws about positions can see under each encoding. A fault that moves whole rows is invisible where only distances
+# count; one that changes distances is invisible only where there is no position.
+ABSOLUTE = {"sinusoidal", "learned"}
+ALL_BUT_NONE = ABSOLUTE | {"rope", "alibi", "t5"}
+SEEN_UNDER = {
+    "left padding takes no position": ABSOLUTE,
+    "packed documents start at position 0": ABSOLUTE,
+    "interior padding takes no position": ALL_BUT_NONE,
+    "decoding continues positions": ALL_BUT_NONE,
+    "padded rows decode at their own places": ALL_BUT_NONE,
+    "eviction moves no position": ALL_BUT_NONE,
+    "every row has its own positions": ALL_BUT_NONE,
+    "call history": ALL_BUT_NONE,
+    "a bfloat16 model keeps its positions": ALL_BUT_NONE - {"learned"},
+    "left padding is hidden": ALL_BUT_NONE | {"none"},
+    "packed = separate": ALL_BUT_NONE | {"none"},
+    "cached = uncached": ALL_BUT_NONE | {"none"},
+    "rolling = windowed": ALL_BUT_NONE | {"none"},
+}
+
+
+@pytest.mark.parametrize("law", SEEN_UNDER)
+def test_what_an_encoding_cannot_show_is_not_called_a_pass(law, subjects):
+    verdicts = {name: judge(LAWS[law], subjects(name)).verdict for name in ("none", *sorted(ALL_BUT_NONE))}
+    assert {name for name, verdict in verdicts.items() if verdict == "pass"} == SEEN_UNDER[law]
+    assert {verdict for name, verdict in verdicts.items() if name not in SEEN_UNDER[law]} <= {"not observable"}
+
+
+# ------------------------------------------------------------------ encodings from outside
+
+
+@pytest.fixture
+def registry(monkeypatch):
+    """A registry that forgets what is defined during the test."""
+    monkeypatch.setattr(base, "_REGISTRY", dict(base._REGISTRY))
+
+
+@pytest.mark.usefixtures("registry")
+def test_an_encoding_defined_elsewhere_gets_into_the_laws(subjects):
+    class Fading(PositionEncoding):
+        """-log(1 + distance), less so in later heads."""
+
+        name = "fading"
+        paper = "nobody's"
+        acts = "score"
+        relative = True
+
+        def __init__(self, n_heads: int) -> None:
+            super().__init__()
+            self.n_heads = n_heads
+
+        def heads(self) -> int:
+            return self.n_heads
+
+        def bias(self, h: torch.Tensor, q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+            return -torch.log1p((q - k).abs().to(h.dtype)) / (h + 1)
+
+    assert "fading" in gn.positions.names()
+    outcomes = [judge(found, subjects("fading")) for found in LAWS.values()]
+    assert [outcome for outcome in outcomes if outcome.verdict == "fail"] == []
+    assert sum(outcome.verdict == "pass" for outcome in outcomes) > 45
+
+
+@pytest.mark.usefixtures("registry")
+def test_the_laws_find_what_is_wrong_with_a_careless_encoding(subjects):
+    class Careless(PositionEncoding):
+        """Says that it is relative and measures from the start, by the longest call so far."""
+
+        name = "careless"
+        acts = "score"
+        relative = True
+
+        def __init__(self, n_heads: int) -> None:
+            super().__init__()
+            self.n_heads, self.longest = n_heads, 1
+
+        def heads(self) -> int:
+            return self.n_heads
+
+        def bias(self, h: torch.Tensor, q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+            self.longest = max(self.longest, int(k.max()))
+            return -(k / self.longest) * (h + 1)
+
+    broken = {found.name for found in LAWS.values() if judge(found, subjects("careless")[:1]).verdict == "fail"}
+    assert {"shift invariance", "call history", "cached = uncached", "left padding is hidden"} <= broken

@@ -1,0 +1,82 @@
+"""Every seeded fault is seen by the law named for it, under every encoding in which it can live and show."""
+
+import contextlib
+import sys
+
+import pytest
+
+import gnomon as gn
+from gnomon.audit import LAWS, MUTANTS, judge
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_the_named_law_kills_the_mutant_and_passes_the_healthy_twin(name, subjects):
+    """Never a pass where the fault lives: it fails, or says that this encoding cannot show it."""
+    mutant = MUTANTS[name]
+    law, homes = LAWS[mutant.law], mutant.of or tuple(gn.positions.names())
+    with mutant.seeded():
+        sick = {encoding: judge(law, subjects(encoding)) for encoding in homes}
+    verdicts = [outcome.verdict for outcome in sick.values()]
+    assert "fail" in verdicts, sick
+    assert "pass" not in verdicts, sick
+    assert not any("raised" in outcome.note for outcome in sick.values()), sick  # seen, not stumbled over
+    assert judge(law, subjects(homes[verdicts.index("fail")])).verdict == "pass"
+
+
+# The encodings under which each kind of position fault shows; elsewhere it must be "not observable".
+SHOWN_BY = {
+    "left padding is counted": {"sinusoidal", "learned"},
+    "packed positions never restart": {"sinusoidal", "learned"},
+    "every step at position 0": {"sinusoidal", "learned", "rope", "alibi", "t5"},
+    "decoding skips a position": {"sinusoidal", "learned", "rope", "alibi", "t5"},
+    "evicted tokens are not counted": {"sinusoidal", "learned", "rope", "alibi", "t5"},
+    "padding is seen": {"none", "sinusoidal", "learned", "rope", "alibi", "t5"},
+    "documents leak": {"none", "sinusoidal", "learned", "rope", "alibi", "t5"},
+    "ring buffer read by slot": {"none", "sinusoidal", "learned", "rope", "alibi", "t5"},
+}
+
+
+@pytest.mark.parametrize("name", SHOWN_BY)
+def test_a_fault_that_an_encoding_cannot_show_is_not_observable(name, subjects):
+    law = LAWS[MUTANTS[name].law]
+    with MUTANTS[name].seeded():
+        verdicts = {encoding: judge(law, subjects(encoding)).verdict for encoding in gn.positions.names()}
+    assert {encoding for encoding, verdict in verdicts.items() if verdict == "fail"} == SHOWN_BY[name]
+    assert {v for encoding, v in verdicts.items() if encoding not in SHOWN_BY[name]} <= {"not observable"}
+
+
+def test_every_law_has_a_mutant_and_every_mutant_a_law():
+    assert {mutant.law for mutant in MUTANTS.values()} == set(LAWS)
+
+
+def test_mutants_are_many_and_of_many_kinds():
+    assert len(MUTANTS) >= 25
+    assert len({mutant.kind for mutant in MUTANTS.values()}) >= 12
+
+
+def test_every_mutant_tells_its_story():
+    assert all(mutant.story.endswith(".") and len(mutant.story.split()) >= 6 for mutant in MUTANTS.values())
+    assert all(set(mutant.of) <= set(gn.positions.names()) for mutant in MUTANTS.values())
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_fault_is_gone_when_its_with_ends(name):
+    """Not a byte of the package differs after a mutant has been in and out, an error inside notwithstanding."""
+    before = fingerprint()
+    with contextlib.suppress(ZeroDivisionError), MUTANTS[name].seeded():
+        assert fingerprint() != before
+        raise ZeroDivisionError
+    assert fingerprint() == before
+
+
+def fingerprint() -> dict[str, int]:
+    """The identity of every function, class and registry entry of the package outside the audit."""
+    found = {}
+    for module in [m for n, m in sorted(sys.modules.items()) if n.startswith("gnomon") and "audit" not in n]:
+        for key, value in vars(module).items():
+            found[f"{module.__name__}.{key}"] = id(value)
+            if isinstance(value, type) and value.__module__.startswith("gnomon"):
+                found |= {f"{module.__name__}.{key}.{k}": id(v) for k, v in vars(value).items() if callable(v)}
+            if isinstance(value, dict) and key == "KERNELS":
+                found |= {f"{key}.{k}": id(v) for k, v in value.items()}
+    return found
