@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from gnomon.layout import Layout as Layout
     from gnomon.layout import visible as visible
     from gnomon.models import DecoderOnly as DecoderOnly
+    from gnomon.models import EncoderDecoder as EncoderDecoder
+    from gnomon.models import EncoderOnly as EncoderOnly
     from gnomon.models import ModelConfig as ModelConfig
     from gnomon.positions import PositionEncoding as PositionEncoding
     from gnomon.trace import Trace as Trace
@@ -47,7 +49,7 @@ _HOMES = {
     "InputLayer": "embed", "Tied": "embed", "TokenEmbedding": "embed", "Untied": "embed",
     "MultiHeadAttention": "attention", "attend": "attention",
     "Greedy": "generate", "Sample": "generate",
-    "DecoderOnly": "models", "ModelConfig": "models",
+    "DecoderOnly": "models", "EncoderDecoder": "models", "EncoderOnly": "models", "ModelConfig": "models",
     "load": "checkpoints", "save_model": "checkpoints", "train": "",
 }  # fmt: skip
 

@@ -13,12 +13,14 @@ class Trace:
     position   (B, T, D) or None: what an encoding that acts at the input added
     hidden     the residual stream after the input layer and after each block, (B, T, D) each
     attention  the weights of each layer, (B, H, T, S) each
+    cross      those of cross-attention
     """
 
     tokens: Float | None = None
     position: Float | None = None
     hidden: list[Float] = field(default_factory=list)
     attention: list[Float] = field(default_factory=list)
+    cross: list[Float] = field(default_factory=list)
 
     def add_hidden(self, x: Float) -> None:
         """Write down the residual stream."""
@@ -27,6 +29,10 @@ class Trace:
     def add_attention(self, p: Float) -> None:
         """Write down one layer's weights."""
         self.attention.append(p.detach())
+
+    def add_cross(self, p: Float) -> None:
+        """Write down one layer's cross-attention weights."""
+        self.cross.append(p.detach())
 
 
 __all__ = ["Trace"]

@@ -21,7 +21,7 @@ def test_a_smaller_batch_after_a_failed_step_meets_an_empty_cache(kind):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    hook = m.blocks[1].register_forward_pre_hook(interrupted)
+    hook = m.stack.blocks[1].register_forward_pre_hook(interrupted)
     with torch.no_grad(), pytest.raises(KeyboardInterrupt):
         m(ids, cache=cache)
     hook.remove()

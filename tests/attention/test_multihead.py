@@ -33,7 +33,8 @@ def test_it_is_torchs_multi_head_attention(causal):
 
 def test_with_one_key_value_head_all_query_heads_share_it():
     module = MultiHeadAttention(32, 4, n_kv_heads=1)
-    q, k, v = module.project(torch.randn(2, 5, 32))
+    x = torch.randn(2, 5, 32)
+    q, (k, v) = module.queries(x), module.keys_values(x)
     assert (q.shape, k.shape, v.shape) == ((2, 4, 5, 8), (2, 1, 5, 8), (2, 1, 5, 8))
     assert sum(p.numel() for p in module.parameters()) == 32 * 32 * 2 + 32 * 8 * 2 + 32 * 2 + 8 * 2
     assert self_attention(module, torch.randn(2, 5, 32)).shape == (2, 5, 32)

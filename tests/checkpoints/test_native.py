@@ -220,7 +220,7 @@ def test_a_compiled_and_wrapped_model_saves_like_a_plain_one(tmp_path):
     model.tokenizer = Tokenizer.bytes()
     save_model(tmp_path / "plain", model)
     compiled = torch.compile(model, backend="eager")
-    model.blocks[1] = torch.compile(model.blocks[1], backend="eager")
+    model.stack.blocks[1] = torch.compile(model.stack.blocks[1], backend="eager")
     assert any("_orig_mod" in name for name in compiled.state_dict())
     save_model(tmp_path / "wrapped", Wrapper(compiled))
     assert contents(tmp_path / "wrapped") == contents(tmp_path / "plain")

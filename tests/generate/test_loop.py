@@ -265,7 +265,7 @@ def test_without_seeds_torchs_own_generator_decides(tiny):
 @pytest.mark.parametrize("training", [True, False])
 def test_it_works_in_evaluation_mode_and_restores_every_part(tiny, training):
     model = tiny(dropout=0.5).train(training)
-    model.blocks[0].eval()
+    model.stack.blocks[0].eval()
     before = [part.training for part in model.modules()]
     out = generate(model, PROMPTS, max_new_tokens=6)
     assert [part.training for part in model.modules()] == before

@@ -119,7 +119,7 @@ def test_by_position_adds_up_what_each_place_of_a_window_pays(targets):
 def test_attention_that_is_spread_evenly_goes_far_by_counting(targets):
     """With q = 0 a query at place t (from 1) spreads evenly over t keys, t - near of them at least `near` back."""
     m = model("none")
-    for block in m.blocks:
+    for block in m.stack.blocks:
         torch.nn.init.zeros_(block.attention.q.weight)
     places = range(targets.longest - targets.n + 1, targets.longest + 1)
     assert far_attention(m, targets, near=8) == pytest.approx(np.mean([(t - 8) / t for t in places]), rel=1e-5)

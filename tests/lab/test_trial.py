@@ -35,7 +35,7 @@ def test_another_seed_or_a_changed_weight_is_another_beginning(settings, tokeniz
     before = fingerprint(model)
     assert fingerprint(build(settings, Trial("rope", "add", 1), tokenizer)) != before
     with torch.no_grad():
-        model.blocks[1].ffn.up.bias[3] += 1e-3
+        model.stack.blocks[1].ffn.up.bias[3] += 1e-3
     assert fingerprint(model) != before
 
 

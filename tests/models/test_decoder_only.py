@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import gnomon as gn
-from gnomon.models.decoder_only import init_linears
+from gnomon.models.stack import init_linears
 
 ENCODINGS = gn.positions.names()
 VOCAB = 60
@@ -58,7 +58,7 @@ def test_position_changes_the_output(position):
     """T5's table starts near zero, so its weights are drawn wider here."""
     ids, plain = tokens(), small(position="none")
     model = small(position=position)
-    for table in model.positions.parameters():
+    for table in model.stack.positions.parameters():
         torch.nn.init.normal_(table)
     plain.load_state_dict(model.state_dict(), strict=False)
     assert (model(ids) - plain(ids)).abs().max() > 1e-2
@@ -99,7 +99,7 @@ def test_one_encoding_per_layer_acts_in_its_layer():
 def test_equal_encodings_are_one_module_and_different_ones_are_several():
     mix = [gn.positions.get("rope"), "none", gn.positions.get("rope"), gn.positions.get("rope", base=5.0)]
     model = gn.DecoderOnly(VOCAB, 16, 4, 2, position=mix)
-    assert len(model.positions) == 3
+    assert len(model.stack.positions) == 3
     assert model.position_of(0) is model.position_of(2)
     assert model.position_of(3).base == 5.0
 
@@ -112,7 +112,7 @@ def test_post_norm_ends_with_its_own_norm_and_pre_norm_with_a_final_one():
 def test_what_writes_into_the_stream_starts_smaller():
     """GPT-2: 0.02 / sqrt(2 n_layers) for the projections that are added to the residual stream."""
     model = gn.DecoderOnly(VOCAB, 256, 8, 4, init_std=0.02)
-    for block in model.blocks:
+    for block in model.stack.blocks:
         for part, std in (
             (block.attention.q, 0.02), (block.ffn.up, 0.02), (block.attention.out, 0.005), (block.ffn.down, 0.005),
         ):  # fmt: skip
@@ -177,5 +177,5 @@ def test_ids_that_are_none_are_refused_before_anything_is_computed(ids, message)
 
 def test_head_width_may_be_free_of_the_model_width():
     model = gn.DecoderOnly(VOCAB, 16, 1, 3, d_head=6, position="rope")
-    assert model.blocks[0].attention.q.weight.shape == (18, 16)
+    assert model.stack.blocks[0].attention.q.weight.shape == (18, 16)
     assert model(tokens()).shape == (2, 9, VOCAB)

@@ -47,7 +47,7 @@ def test_the_output_is_the_models_and_the_guesses_its_best(seen_and_model):
 def test_the_first_layers_attention_is_softmax_of_scaled_scores(model):
     """Written out by hand for one head: softmax(q k^T / sqrt(C)) over what came before."""
     m = model(position="none", n_kv_heads=4)
-    seen, block = plots.inspect(m, [1, 2, 3]), m.blocks[0]
+    seen, block = plots.inspect(m, [1, 2, 3]), m.stack.blocks[0]
     x = block.around_attention.norm(seen.hidden[0])
     q, k = (w(x)[:, 32:64] for w in (block.attention.q, block.attention.k))  # head 2 of width 32
     s = (q @ k.T / 32**0.5).masked_fill(torch.ones(3, 3).triu(1).bool(), float("-inf"))

@@ -115,7 +115,7 @@ def test_numbers_that_overflow_change_nothing(where):
 
 def test_bfloat16_runs_the_products_in_it_and_keeps_the_weights_wide():
     model, seen = model_of(), []
-    model.blocks[0].ffn.up.register_forward_hook(lambda module, args, out: seen.append(out.dtype))
+    model.stack.blocks[0].ffn.up.register_forward_hook(lambda module, args, out: seen.append(out.dtype))
     ids = torch.randint(0, V, (1, 3))
     for dtype in (torch.float32, torch.bfloat16):
         training_step(model, adamw(model, 1e-2), ids, None, 1e-2, 1.0, dtype=dtype)

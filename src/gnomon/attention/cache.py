@@ -6,20 +6,26 @@ Keys enter already rotated. Three kinds, one meaning: attending over the cache e
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import torch
 
+from gnomon.attention.memory import Memory
 from gnomon.errors import BadValue
 from gnomon.layout import Layout
 from gnomon.shapes import Float, Int
 
 
 class Cache(ABC):
-    """What the kinds share. `at` is the Layout of the committed tokens, None while empty."""
+    """What the kinds share. `at` is the Layout of the committed tokens, None while empty.
+
+    `memory` is what cross-attention looks at, set once by whoever encoded the source.
+    """
 
     def __init__(self) -> None:
+        self.memory: Memory | None = None
+        self._recalled: dict[int, tuple[Float, Float]] = {}  # cross-attention's keys and values, by layer
         self.at: Layout | None = None
         self.k: dict[int, Float] = {}  # layer -> (B, K, S, C)
         self.v: dict[int, Float] = {}
@@ -47,6 +53,12 @@ class Cache(ABC):
     def update(self, layer: int, k: Float, v: Float) -> tuple[Float, Float]:
         """Take this layer's new keys and values (B, K, T, C); return all of them, as `extend` laid them out."""
 
+    def recall(self, layer: int, make: Callable[[], tuple[Float, Float]]) -> tuple[Float, Float]:
+        """Cross-attention's keys and values (B, K, S, C) of this layer: made from memory once, then kept."""
+        if layer not in self._recalled:
+            self._recalled[layer] = make()
+        return self._recalled[layer]
+
     def commit(self) -> None:
         """The forward has ended: the new tokens are held from now on."""
         for layer, (k, v) in self._fresh.items():
@@ -54,7 +66,12 @@ class Cache(ABC):
         self.at, self._next, self._fresh = self._next, None, {}
 
     def reorder(self, index: Int) -> None:
-        """Rows become `index` (B',), repeated or dropped as it says: beams, finished rows."""
+        """Rows become `index` (B',), repeated or dropped as it says: beams, finished rows. Memory goes with them."""
+        if self.memory is not None:
+            self.memory = self.memory.rows(index)
+            self._recalled = {
+                n: (k.index_select(0, index), v.index_select(0, index)) for n, (k, v) in self._recalled.items()
+            }
         if self.at is not None:
             self.at = self.at.rows(index)
             self.k = {n: x.index_select(0, index) for n, x in self.k.items()}

@@ -50,14 +50,17 @@ class MultiHeadAttention(nn.Module):
         self.v = nn.Linear(d_model, self.n_kv_heads * self.d_head, bias)
         self.out = nn.Linear(n_heads * self.d_head, d_model, bias)
 
-    def project(self, x: Float) -> tuple[Float, Float, Float]:
-        """x (B, T, D) -> q (B, H, T, C), k and v (B, K, T, C)."""
-        B, T, _ = x.shape
-        q, k, v = (
-            w(x).view(B, T, n, self.d_head).transpose(1, 2)
-            for w, n in ((self.q, self.n_heads), (self.k, self.n_kv_heads), (self.v, self.n_kv_heads))
-        )
-        return q, k, v
+    def queries(self, x: Float) -> Float:
+        """x (B, T, D) -> q (B, H, T, C)."""
+        return self._heads(self.q(x), self.n_heads)
+
+    def keys_values(self, x: Float) -> tuple[Float, Float]:
+        """x (B, S, D) -> k and v (B, K, S, C)."""
+        return self._heads(self.k(x), self.n_kv_heads), self._heads(self.v(x), self.n_kv_heads)
+
+    def _heads(self, y: Float, n: int) -> Float:
+        """(B, T, n C) -> (B, n, T, C)."""
+        return y.view(y.shape[0], y.shape[1], n, self.d_head).transpose(1, 2)
 
     def forward(
         self,
@@ -71,19 +74,23 @@ class MultiHeadAttention(nn.Module):
         trace: Trace | None = None,
     ) -> Float:
         """x (B, T, D) at `at` attends to everything at `k_at` (the same tokens, or the cache's and these)."""
-        q, k, v = self.project(x)
+        q, (k, v) = self.queries(x), self.keys_values(x)
         q, k = position.query(q, tables), position.key(k, tables)
         if cache is not None:
             k, v = cache.update(layer, k, v)
         if trace is not None:
-            trace.add_attention(self._weights(q, k, position, at, k_at))
+            trace.add_attention(self.weights(q, k, position, at, k_at))
+        return self.attend(q, k, v, position, at, k_at)
+
+    def attend(self, q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout) -> Float:
+        """Attention with this module's settings, heads joined and projected: (B, T, D)."""
+        dropout = self.dropout if self.training else 0.0
         y = attend(
-            q, k, v, position, at, k_at,
-            causal=self.causal, window=self.window, scale=self.scale, dropout=self.dropout if self.training else 0.0,
-        )  # fmt: skip
+            q, k, v, position, at, k_at, causal=self.causal, window=self.window, scale=self.scale, dropout=dropout
+        )
         return self.out(y.transpose(1, 2).flatten(2))  # type: ignore[no-any-return]
 
-    def _weights(self, q: Float, k: Float, position: PositionEncoding, at: Layout, k_at: Layout) -> Float:
+    def weights(self, q: Float, k: Float, position: PositionEncoding, at: Layout, k_at: Layout) -> Float:
         """The attention weights (B, H, T, S) by the dense definition."""
         how = How(self.causal, self.window, self.d_head**-0.5 if self.scale is None else self.scale)
         return weights(q, share_heads(k, self.n_heads), position, at, k_at, how)

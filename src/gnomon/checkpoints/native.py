@@ -16,7 +16,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import safetensors
 import torch
@@ -26,13 +26,15 @@ from torch import Tensor, nn
 from gnomon.data import Tokenizer
 from gnomon.device import DTYPES, resolve_device, resolve_dtype
 from gnomon.errors import BadInput, BadValue, unknown
-from gnomon.models import DecoderOnly, ModelConfig
+from gnomon.models import Model, ModelConfig, build
 from gnomon.positions import names
 
 FORMAT = 1  # goes up when an older Gnomon could not read the folder
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
 PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle")
 DRAFT = ".draft-"
+M = TypeVar("M", bound=Model)
+
 SHOWN = 8  # names listed in an error before "and N more"
 
 # What torch.compile, DataParallel and DistributedDataParallel put before the names of a model they wrap.
@@ -118,19 +120,19 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str,
     path.write_bytes(to_bytes(whole, metadata))
 
 
-def unwrapped(model: nn.Module) -> DecoderOnly:
+def unwrapped(model: nn.Module) -> Model:
     """The model inside what torch.compile or a parallel wrapper returned."""
     for part in model.modules():
-        if isinstance(part, DecoderOnly):
+        if isinstance(part, Model):
             return part
-    raise BadValue(f"a run folder holds a DecoderOnly model, got {type(model).__name__}")
+    raise BadValue(f"a run folder holds a gnomon model, got {type(model).__name__}")
 
 
 def plain_name(name: str) -> str:
     """A weight's name without the prefixes of wrappers.
 
-    >>> plain_name("module._orig_mod.blocks.0._orig_mod.ffn.up.weight")
-    'blocks.0.ffn.up.weight'
+    >>> plain_name("module._orig_mod.stack.blocks.0._orig_mod.ffn.up.weight")
+    'stack.blocks.0.ffn.up.weight'
     """
     return _WRAPPER.sub("", name)
 
@@ -159,10 +161,27 @@ def _common_dtype(weights: Mapping[str, Tensor]) -> str:
 # ------------------------------------------------------------------ loading
 
 
-def load(folder: str | Path, device: torch.device | str = "cpu", dtype: torch.dtype | str | None = None) -> DecoderOnly:
+@overload
+def load(folder: str | Path, device: torch.device | str = "cpu", dtype: torch.dtype | str | None = None) -> Model: ...
+
+
+@overload
+def load(
+    folder: str | Path, device: torch.device | str = "cpu", dtype: torch.dtype | str | None = None, *, kind: type[M]
+) -> M: ...
+
+
+def load(
+    folder: str | Path,
+    device: torch.device | str = "cpu",
+    dtype: torch.dtype | str | None = None,
+    *,
+    kind: type[Model] = Model,
+) -> Model:
     """The model of a run folder, ready to use (in eval mode), with its tokenizer as `.tokenizer`.
 
     dtype   None keeps the one it was saved in; device, dtype: objects of torch or names, "auto" too
+    kind    the architecture that is needed; another one in the folder is a BadInput
 
     Every weight is checked by name, shape and dtype. Raises BadInput, saying what is missing, broken or does not fit.
     """
@@ -170,6 +189,10 @@ def load(folder: str | Path, device: torch.device | str = "cpu", dtype: torch.dt
     about = read_config(folder)
     stored = DTYPES[about["dtype"]]
     model = _build(about["model"], folder / CONFIG).to(stored)
+    if not isinstance(model, kind):
+        raise BadInput(
+            f"{folder} holds a model that is {model.architecture}; this needs one that is {kind.architecture}"
+        )
     fill(model, read_tensors(folder / WEIGHTS)[0], folder / WEIGHTS)
     model.tokenizer = None if about["tokenizer"] is None else _tokenizer(folder / TOKENIZER, model.config.vocab_size)
     place = resolve_device(device) if isinstance(device, str) else device
@@ -231,7 +254,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     return about
 
 
-def _build(config: Mapping[str, Any], file: Path) -> DecoderOnly:
+def _build(config: Mapping[str, Any], file: Path) -> Model:
     """A model of this config with any weights, drawn without touching torch's random state."""
     position = config.get("position", "rope")
     for choice in position if isinstance(position, list) else [position]:
@@ -243,7 +266,7 @@ def _build(config: Mapping[str, Any], file: Path) -> DecoderOnly:
             )
     try:
         with torch.random.fork_rng(devices=[]):
-            return DecoderOnly.from_config(ModelConfig.from_dict(config))
+            return build(ModelConfig.from_dict(config))
     except (ValueError, TypeError, RuntimeError) as error:  # a value that no model can have, or no memory
         raise BadInput(f"{file}: {error}") from error
 

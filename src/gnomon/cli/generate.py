@@ -173,9 +173,11 @@ def _prompt(prompt: str | None, file: Path | None) -> str:
 def _model(run: Path, device: str, dtype: str, threads: int | None) -> "LanguageModel":
     from gnomon.checkpoints import load
     from gnomon.device import set_threads
+    from gnomon.models import Writer
 
     set_threads(threads)
-    model = load(run, device=device, dtype=None if dtype == "saved" else dtype)
+    wanted = None if dtype == "saved" else dtype
+    model = load(run, device=device, dtype=wanted, kind=Writer)  # type: ignore[type-abstract]
     if model.tokenizer is None:
         raise BadInput(f"{run} holds no tokenizer, so its model can neither read a prompt nor write a text")
     return model

@@ -103,7 +103,7 @@ def _model(run: Path | None, preset: str | None, changes: dict[str, Any], seed: 
     from gnomon.models import DecoderOnly
 
     if run is not None:
-        return load(run)
+        return load(run, kind=DecoderOnly)
     assert preset is not None
     torch.manual_seed(seed)
     model = DecoderOnly.from_preset(preset, **changes)

@@ -123,6 +123,7 @@ def _encoding(
 ) -> "Spec | PositionEncoding | None":
     """What to draw: the choice by name, or the module of a trained model, whose causality then counts."""
     from gnomon.checkpoints import load
+    from gnomon.models import DecoderOnly
     from gnomon.positions import get
 
     if what == "scaling":
@@ -133,7 +134,7 @@ def _encoding(
         return get(what, **plain_settings(sets=settings))
     if settings:
         raise BadValue("a trained model's encoding is built already: give --run or --set, not both")
-    model = load(run)
+    model = load(run, kind=DecoderOnly)
     there = [model.input.position, *(model.position_of(layer) for layer in range(model.config.n_layers))]
     for position in there:
         if position is not None and position.name == what:

@@ -6,6 +6,7 @@ from gnomon.checkpoints import load
 from gnomon.generate import Sample as Draw
 from gnomon.generate import generate
 from gnomon.lab.report import Report, Sample
+from gnomon.models import DecoderOnly
 
 TEMPERATURE = 0.7
 
@@ -18,7 +19,7 @@ def best_model(report: Report, folder: str | Path) -> Path:
 
 def write(report: Report, folder: str | Path, prompt: str, tokens: int = 192) -> Sample:
     """What the best model writes after `prompt`; the same text every time."""
-    model = load(best_model(report, folder))
+    model = load(best_model(report, folder), kind=DecoderOnly)
     [written] = generate(
         model, [prompt], strategy=Draw(TEMPERATURE), max_new_tokens=tokens, seeds=0, eos_ids=None
     )  # fmt: skip

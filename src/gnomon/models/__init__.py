@@ -1,6 +1,14 @@
-"""Models: whole architectures and their configs."""
+"""Models: the three architectures and their configs."""
 
+from gnomon.models.architectures import ARCHITECTURES, build
 from gnomon.models.config import PRESETS, ModelConfig, preset
 from gnomon.models.decoder_only import DecoderOnly
+from gnomon.models.encoder_decoder import EncoderDecoder
+from gnomon.models.encoder_only import EncoderOnly
+from gnomon.models.model import Model
+from gnomon.models.writer import Writer
 
-__all__ = ["PRESETS", "DecoderOnly", "ModelConfig", "preset"]
+__all__ = [
+    "ARCHITECTURES", "PRESETS", "DecoderOnly", "EncoderDecoder", "EncoderOnly", "Model", "ModelConfig", "Writer",
+    "build", "preset",
+]  # fmt: skip

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from math import isfinite
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypedDict, Union, get_args, get_origin, get_type_hints
 
 from gnomon.blocks.ffn import Activation
 from gnomon.blocks.residual import Placement
@@ -12,9 +12,10 @@ from gnomon.embed.input import Combine
 from gnomon.embed.table import Scale
 from gnomon.errors import BadValue, unknown
 from gnomon.norm import Norm
-from gnomon.positions import Spec, get
+from gnomon.positions import NoPE, Spec, get
 
 Position = Spec | tuple[Spec, ...]
+Architecture = Literal["decoder-only", "encoder-only", "encoder-decoder"]
 
 
 #: the largest value of each size: beyond these a number is a mistake, and building would fill the memory first
@@ -27,12 +28,29 @@ _RANGES = {"dropout": (0.0, 1.0), "norm_eps": (0.0, 1.0), "init_std": (0.0, floa
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """The settings of a DecoderOnly model; its constructor explains them."""
+    """The settings of a model of any architecture.
+
+    vocab_size, d_model, n_layers, n_heads
+                   the sizes; n_layers of each stack
+    position       a name, gn.positions.get(...), or a list with one per layer (encodings that act in attention)
+    max_positions  rows of a learned table
+    n_kv_heads     key/value heads shared by groups of query heads; d_head: width of a head, default D / H
+    d_ff           feed-forward width, default 4 D (8/3 D when gated); activation, gated: see FeedForward
+    norm, norm_eps, placement   "layernorm" or "rmsnorm", "pre" or "post"
+    bias           biases in the linear layers; dropout: input, attention weights and residuals
+    causal         whether a token sees only what came before it; window: nearest tokens seen in each layer
+    tied           the head uses the token table; embed_scale, d_embed, padding_id: see TokenEmbedding
+    init_std       of linear layers and tables; projections into the residual stream get it / sqrt(2 n_layers)
+    combine        how an encoding that acts at the input meets the token vectors, and position_dim: see InputLayer
+    n_decoder_layers, source_vocab_size   of an encoder-decoder: see EncoderDecoder
+    n_types, input_norm                   of an encoder: see InputLayer
+    """
 
     vocab_size: int
     d_model: int
     n_layers: int
     n_heads: int
+    architecture: Architecture = "decoder-only"
     position: Position = field(default_factory=lambda: get("rope"))
     max_positions: int | None = None
     n_kv_heads: int | None = None
@@ -54,6 +72,30 @@ class ModelConfig:
     init_std: float = 0.02
     combine: Combine = "add"
     position_dim: int | None = None
+    n_decoder_layers: int | None = None
+    source_vocab_size: int | None = None
+    n_types: int = 0
+    input_norm: Norm | None = None
+
+    @property
+    def at_input(self) -> Spec:
+        """The encoding of the input layer; "none" where position acts in attention."""
+        if isinstance(self.position, Spec) and self.position.acts == "input":
+            return self.position
+        return Spec(NoPE)
+
+    def per_layer(self, n_layers: int) -> list[Spec]:
+        """The encoding that acts in the attention of each of a stack's layers."""
+        if isinstance(self.position, Spec):
+            return [Spec(NoPE) if self.position.acts == "input" else self.position] * n_layers
+        if len(self.position) != n_layers:
+            raise BadValue(f"position lists {len(self.position)} encodings for {n_layers} layers; give one per layer")
+        for spec in self.position:
+            if spec.acts == "input":
+                raise BadValue(
+                    f"{spec.name} acts at the input, not in a layer: choose it for the whole model, not in a list"
+                )
+        return list(self.position)
 
     def __post_init__(self) -> None:
         """Raise BadValue for a number that no model can have."""
@@ -132,14 +174,56 @@ def as_position(position: Any) -> Position:
     raise BadValue(f"position is a name, gn.positions.get(...), or a list of these, one per layer; got {position!r}")
 
 
+class Settings(TypedDict, total=False):
+    """The fields of ModelConfig that are given by keyword; it explains them."""
+
+    position: str | Position | Sequence[str | Spec]
+    max_positions: int | None
+    n_kv_heads: int | None
+    d_head: int | None
+    d_ff: int | None
+    activation: Activation
+    gated: bool
+    norm: Norm
+    norm_eps: float
+    placement: Placement
+    bias: bool
+    dropout: float
+    causal: bool
+    window: int | None
+    tied: bool
+    embed_scale: Scale
+    d_embed: int | None
+    padding_id: int | None
+    init_std: float
+    combine: Combine
+    position_dim: int | None
+    n_decoder_layers: int | None
+    source_vocab_size: int | None
+    n_types: int
+    input_norm: Norm | None
+
+
 _GPT2 = {"activation": "gelu_tanh", "position": "learned", "tied": True, "dropout": 0.1}
 _MINI = {"vocab_size": 512, "d_model": 128, "n_layers": 4, "n_heads": 4}
 _LLAMA = {"position": "rope", "activation": "silu", "gated": True, "norm": "rmsnorm", "bias": False, "n_kv_heads": 2}
+_VASWANI = {"position": "sinusoidal", "activation": "relu", "placement": "post", "embed_scale": "sqrt", "dropout": 0.1}
+_BERT = {
+    "position": "learned", "activation": "gelu", "placement": "post", "norm_eps": 1e-12, "n_types": 2,
+    "input_norm": "layernorm", "dropout": 0.1,
+}  # fmt: skip
 PRESETS: dict[str, dict[str, Any]] = {
     "mini-gpt": {**_MINI, **_GPT2, "max_positions": 64},
     "mini-llama": {**_MINI, **_LLAMA},
     "gpt2-small": {"vocab_size": 50257, "d_model": 768, "n_layers": 12, "n_heads": 12, "max_positions": 1024, **_GPT2},
-}
+    "vaswani-base": {
+        "architecture": "encoder-decoder", "vocab_size": 37000, "d_model": 512, "n_layers": 6, "n_heads": 8, **_VASWANI
+    },
+    "bert-base": {
+        "architecture": "encoder-only", "causal": False, "vocab_size": 30522, "d_model": 768, "n_layers": 12,
+        "n_heads": 12, "max_positions": 512, **_BERT,
+    },
+}  # fmt: skip
 
 
 def preset(name: str, **changes: Any) -> ModelConfig:
@@ -148,10 +232,12 @@ def preset(name: str, **changes: Any) -> ModelConfig:
     mini-gpt    867 072 parameters: GPT-2's block, 4 layers of width 128, 64 learned positions, 512 tokens (S15)
     mini-llama  the same size the modern way: RoPE, RMSNorm, SwiGLU, grouped-query attention, no biases
     gpt2-small  124 439 808 parameters (S14)
+    vaswani-base  63 082 496 parameters: the original Transformer with one table of 37 000 tokens
+    bert-base   108 891 648 parameters, 109 482 240 with its pooler
     """
     if name not in PRESETS:
         raise unknown("preset", name, PRESETS)
     return ModelConfig.from_dict({**PRESETS[name], **changes})
 
 
-__all__ = ["PRESETS", "ModelConfig", "Position", "as_position", "preset"]
+__all__ = ["PRESETS", "Architecture", "ModelConfig", "Position", "Settings", "as_position", "preset"]

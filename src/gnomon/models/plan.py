@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 import torch
 
 from gnomon.attention.multihead import head_width
+from gnomon.models.architectures import build
 from gnomon.models.config import ModelConfig
-from gnomon.models.decoder_only import DecoderOnly
 from gnomon.positions import Spec
 
 #: part -> a piece of the parameter's name that tells it; the first that fits
 PARTS: Mapping[str, tuple[str, ...]] = {
-    "tokens": ("input.tokens.",),
-    "positions": ("input.position.", "positions."),
-    "attention": (".attention.",),
+    "tokens": ("input.tokens.", "input.types."),
+    "positions": ("input.position.", ".positions."),
+    "attention": (".attention.", ".cross."),
     "feed_forward": (".ffn.",),
     "head": ("head.",),
     "norms": ("norm",),
@@ -78,7 +78,7 @@ def plan(config: ModelConfig) -> Plan:
 
 def _count(config: ModelConfig) -> dict[str, int]:
     with torch.device("meta"):
-        model = DecoderOnly.from_config(config)
+        model = build(config)
     counts = dict.fromkeys(PARTS, 0)
     for name, parameter in model.named_parameters():
         counts[_part(name)] += parameter.numel()

@@ -173,11 +173,11 @@ def _seen(model: DecoderOnly, x: Sentence) -> tuple[Float, Float, Float]:
 
 def _first_scores(model: DecoderOnly, ids: Int) -> Float:
     """(B, H, T, T) scores of layer 1 before the softmax, by their definition."""
-    at, block, position = Layout.dense(*ids.shape), model.blocks[0], model.position_of(0)
+    at, block, position = Layout.dense(*ids.shape), model.stack.blocks[0], model.position_of(0)
     attention = block.get_submodule("attention")
     assert isinstance(attention, MultiHeadAttention)
     x = block.get_submodule("around_attention.norm")(model.input(ids, at))
-    q, k, _ = attention.project(x)
+    q, (k, _) = attention.queries(x), attention.keys_values(x)
     tables = position.prepare(at, torch.float64)
     q, k = position.query(q, tables), position.key(k, tables)
     return position.scores(q, k, at, at, visible(at, at, causal=False), attention.d_head**-0.5)

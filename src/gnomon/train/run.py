@@ -17,7 +17,7 @@ from gnomon.device import resolve_dtype
 from gnomon.errors import BadInput, BadValue
 from gnomon.generate import Sample, generate
 from gnomon.layout import Layout
-from gnomon.models import DecoderOnly
+from gnomon.models import Model, Writer
 from gnomon.train.config import TrainConfig
 from gnomon.train.evaluation import Evaluation, evaluate
 from gnomon.train.loss import Loss
@@ -90,7 +90,7 @@ class Run:
 
     def samples(self) -> list[str]:
         """What the model writes from the start of a document, as long as its windows; none without a tokenizer."""
-        if self.inner.tokenizer is None:
+        if self.inner.tokenizer is None or not isinstance(self.inner, Writer):
             return []
         prompts, longest = [[self.first_token]] * SAMPLES, self.config.length
         rows = generate(self.inner, prompts, strategy=Sample(0.8), max_new_tokens=longest, seeds=0, eos_ids=None)
@@ -116,7 +116,7 @@ def training_dtype(name: str, device: torch.device) -> torch.dtype:
     return torch.float32 if name == "auto" and device.type == "cpu" else resolve_dtype(name, device)
 
 
-def _check(model: DecoderOnly, store: TokenStore, config: TrainConfig) -> None:
+def _check(model: Model, store: TokenStore, config: TrainConfig) -> None:
     if not model.config.causal:
         raise BadValue("a bidirectional model sees the token it is asked for: train one with causal=True")
     if len(store.byte_lengths) > model.config.vocab_size:

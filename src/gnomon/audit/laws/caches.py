@@ -193,7 +193,7 @@ def a_failed_step_leaves_the_cache(s: Subject) -> Evidence:
 
     for cache in caches(model):
         model(ids[:, :6], cache=cache)
-        hook = model.blocks[-1].register_forward_hook(stumble)
+        hook = model.stack.blocks[-1].register_forward_hook(stumble)
         try:
             model(wrong, cache=cache)
         except _Stumble:

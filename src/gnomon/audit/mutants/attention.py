@@ -31,13 +31,8 @@ def shared_heads_are_tiled() -> Planting:
 @mutant("scale", "attention is its equation")
 def scores_are_scaled_twice() -> Planting:
     """Queries are divided by sqrt(C) and the kernel divides again."""
-    healthy = MultiHeadAttention.project
-
-    def project(self: MultiHeadAttention, x: Float) -> tuple[Float, Float, Float]:
-        q, k, v = healthy(self, x)
-        return q * self.d_head**-0.5, k, v
-
-    return patch.object(MultiHeadAttention, "project", project)
+    healthy = MultiHeadAttention.queries
+    return patch.object(MultiHeadAttention, "queries", lambda self, x: healthy(self, x) * self.d_head**-0.5)
 
 
 @mutant("dropout", "evaluation is deterministic")

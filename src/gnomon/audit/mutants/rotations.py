@@ -10,7 +10,7 @@ from gnomon import positions
 from gnomon.audit.mutants.mutant import Planting, mutant, together
 from gnomon.layout import Layout
 from gnomon.models import DecoderOnly
-from gnomon.models.decoder_only import place
+from gnomon.models.place import place
 from gnomon.positions import PositionEncoding, RoPE, Sinusoidal, rope, sinusoidal
 from gnomon.positions.base import Tables, wide
 from gnomon.shapes import Float, Int

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from gnomon.audit.mutants.mutant import Planting, mutant, together
 from gnomon.embed import Tied, TokenEmbedding, Untied, heads, table
-from gnomon.models import DecoderOnly, decoder_only
+from gnomon.models import DecoderOnly, ModelConfig, model as base
 from gnomon.shapes import Float
 
 
@@ -23,7 +23,7 @@ def the_tie_is_a_copy() -> Planting:
             head.weight.copy_(embedding.weight)
         return head
 
-    return patch.object(decoder_only, "Tied", copied)
+    return patch.object(base, "Tied", copied)
 
 
 @mutant("tie", "a tie stays a tie")
@@ -38,7 +38,7 @@ def the_tie_is_to_a_tensor_long_gone() -> Planting:
         def forward(self, h: Float) -> Float:
             return F.linear(h, self._kept[0])
 
-    return patch.object(decoder_only, "Tied", Kept)
+    return patch.object(base, "Tied", Kept)
 
 
 @mutant("scale", "the scale counts once")
@@ -58,13 +58,13 @@ def the_tied_head_is_scaled_too() -> Planting:
 @mutant("padding row", "the padding row stays zero")
 def the_padding_row_is_drawn_anew() -> Planting:
     """The model's own initialisation runs over the zero row."""
-    healthy = DecoderOnly.__init__
+    healthy = DecoderOnly.build
 
-    def build(self: DecoderOnly, *sizes: Any, **settings: Any) -> None:
-        healthy(self, *sizes, **settings)
+    def build(self: DecoderOnly, config: ModelConfig) -> None:
+        healthy(self, config)
         nn.init.normal_(self.input.tokens.weight, std=0.02)
 
-    return patch.object(DecoderOnly, "__init__", build)
+    return patch.object(DecoderOnly, "build", build)
 
 
 @mutant("padding row", "the padding row stays zero")

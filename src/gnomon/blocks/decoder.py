@@ -1,0 +1,56 @@
+"""The decoder block of an encoder-decoder (S20).
+
+x = x + attention(norm(x))
+x = x + cross(norm(x), memory)
+x = x + ffn(norm(x))
+"""
+
+from torch import nn
+
+from gnomon.attention import Cache, CrossAttention, Memory, MultiHeadAttention
+from gnomon.blocks.ffn import FeedForward
+from gnomon.blocks.residual import PostNorm, PreNorm
+from gnomon.layout import Layout
+from gnomon.positions.base import PositionEncoding, Tables
+from gnomon.shapes import Float
+from gnomon.trace import Trace
+
+
+class DecoderBlock(nn.Module):
+    """Masked self-attention, cross-attention to the encoder's output, feed-forward; each in its residual."""
+
+    def __init__(
+        self,
+        attention: MultiHeadAttention,
+        cross: CrossAttention,
+        ffn: FeedForward,
+        around_attention: PreNorm | PostNorm,
+        around_cross: PreNorm | PostNorm,
+        around_ffn: PreNorm | PostNorm,
+    ) -> None:
+        super().__init__()
+        self.attention, self.cross, self.ffn = attention, cross, ffn
+        self.around_attention, self.around_cross, self.around_ffn = around_attention, around_cross, around_ffn
+
+    def forward(
+        self,
+        x: Float,
+        position: PositionEncoding,
+        tables: Tables,
+        at: Layout,
+        k_at: Layout,
+        layer: int,
+        cache: Cache | None,
+        trace: Trace | None,
+        memory: Memory,
+    ) -> Float:
+        """x (B, T, D) at `at`, attending to everything at `k_at` and to memory -> (B, T, D)."""
+        x = self.around_attention(x, lambda y: self.attention(y, position, tables, at, k_at, layer, cache, trace))
+        x = self.around_cross(x, lambda y: self.cross(y, at, memory, layer, cache, trace))
+        x = self.around_ffn(x, self.ffn)
+        if trace is not None:
+            trace.add_hidden(x)
+        return x
+
+
+__all__ = ["DecoderBlock"]

@@ -1,0 +1,85 @@
+"""EncoderDecoder: a source is read both ways, a target is written looking at it (Vaswani et al. 2017, section 3.1)."""
+
+from collections.abc import Iterator
+
+from gnomon.attention import Cache, Memory
+from gnomon.errors import BadValue
+from gnomon.layout import Layout
+from gnomon.models.config import ModelConfig
+from gnomon.models.model import head_for, input_layer
+from gnomon.models.place import place
+from gnomon.models.stack import Stack
+from gnomon.models.writer import Writer
+from gnomon.positions import PositionEncoding
+from gnomon.shapes import Float, Int
+from gnomon.trace import Trace
+
+
+class EncoderDecoder(Writer):
+    """Two stacks. One table serves source, target and output (S13) unless `source_vocab_size` gives the source its own.
+
+    n_layers is the encoder's depth, and the decoder's unless n_decoder_layers says otherwise. The encoding acts in both
+    stacks, causally in the decoder; cross-attention has none.
+    """
+
+    architecture = "encoder-decoder"
+
+    def build(self, config: ModelConfig) -> None:
+        """The parts, in the order in which their weights are drawn."""
+        depth = config.n_layers if config.n_decoder_layers is None else config.n_decoder_layers
+        self.input = input_layer(config)
+        own = config.source_vocab_size
+        self.source_input = None if own is None else input_layer(config, own)
+        self.encoder = Stack(config, config.per_layer(config.n_layers), causal=False)
+        self.decoder = Stack(config, config.per_layer(depth), causal=True, cross=True)
+        self.head = head_for(config, self.input)
+
+    def forward(
+        self,
+        source: Int,
+        target: Int,
+        source_at: Layout | None = None,
+        at: Layout | None = None,
+        trace: Trace | None = None,
+    ) -> Float:
+        """source (B, S), target (B, T) -> logits (B, T, V): what follows each target token."""
+        return self.head(self.hidden(target, at, None, trace, self.encode(source, source_at)))  # type: ignore[no-any-return]
+
+    def encode(self, source: Int, at: Layout | None = None, trace: Trace | None = None) -> Memory:
+        """source (B, S) at `at` -> what the decoder looks at. Encode once, decode many times."""
+        at = place(source, at, None)
+        layer = self.input if self.source_input is None else self.source_input
+        return Memory(self.encoder(layer(source, at, trace=trace), at, at, None, trace), at)
+
+    def hidden(
+        self,
+        ids: Int,
+        at: Layout | None = None,
+        cache: Cache | None = None,
+        trace: Trace | None = None,
+        memory: Memory | None = None,
+    ) -> Float:
+        """Target ids (B, T) -> the decoder's last hidden state (B, T, D). Memory is given, or set on the cache."""
+        memory = cache.memory if memory is None and cache is not None else memory
+        if memory is None:
+            raise BadValue(
+                "a decoder looks at an encoded source: pass memory=model.encode(source), or set cache.memory"
+            )
+        at = place(ids, at, cache)
+        x = self.input(ids, at, trace=trace)
+        k_at = at if cache is None else cache.extend(at)
+        x = self.decoder(x, at, k_at, cache, trace, memory)
+        if cache is not None:
+            cache.commit()
+        return x  # type: ignore[no-any-return]
+
+    def encodings(self) -> Iterator[PositionEncoding]:
+        """Every encoding in the model, each once."""
+        yield from self.encoder.encodings()
+        yield from self.decoder.encodings()
+        for layer in (self.input, self.source_input):
+            if layer is not None and layer.position is not None:
+                yield layer.position
+
+
+__all__ = ["EncoderDecoder"]

@@ -1,0 +1,84 @@
+"""Model: what the architectures share. Each is built from a ModelConfig and can be built again from it."""
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from typing import Any, ClassVar, Self, Unpack
+
+from torch import nn
+
+from gnomon.data import Tokenizer
+from gnomon.embed import InputLayer, Tied, Untied
+from gnomon.errors import BadValue
+from gnomon.layout import Layout
+from gnomon.models.config import ModelConfig, Settings, preset
+from gnomon.positions import PositionEncoding
+
+
+class Model(nn.Module):
+    """Base of the architectures; they own an input layer and stacks of blocks."""
+
+    architecture: ClassVar[str]
+    input: InputLayer
+    head: Tied | Untied
+
+    def __init__(
+        self, vocab_size: int, d_model: int, n_layers: int, n_heads: int, **settings: Unpack[Settings]
+    ) -> None:
+        """The sizes, and any other field of ModelConfig, which explains them all."""
+        super().__init__()
+        sizes = {"vocab_size": vocab_size, "d_model": d_model, "n_layers": n_layers, "n_heads": n_heads}
+        self.config = ModelConfig.from_dict({"architecture": self.architecture, **sizes, **settings})
+        self.tokenizer: Tokenizer | None = None
+        self.build(self.config)
+
+    @abstractmethod
+    def build(self, config: ModelConfig) -> None:
+        """Make the parts."""
+
+    @classmethod
+    def from_config(cls, config: ModelConfig) -> Self:
+        """Build from a ModelConfig."""
+        if config.architecture != cls.architecture:
+            raise BadValue(f"this is the config of a model that is {config.architecture}, not {cls.architecture}")
+        return cls(**{f.name: getattr(config, f.name) for f in fields(config) if f.name != "architecture"})
+
+    @classmethod
+    def from_preset(cls, name: str, **changes: Any) -> Self:
+        """Build a preset, with changes: `from_preset("mini-gpt", position="rope")`."""
+        return cls.from_config(preset(name, **changes))
+
+    @abstractmethod
+    def encodings(self) -> Iterator[PositionEncoding]:
+        """Every encoding in the model, each once."""
+
+    def check(self, at: Layout) -> None:
+        """Raise BadValue if an encoding has no meaning at these positions, before anything is computed."""
+        for position in self.encodings():
+            position.check(at)
+
+    def resize(self, vocab_size: int, pad_to_multiple: int = 1) -> int:
+        """Change the vocabulary; rounded up to a multiple, returned. Old rows keep their bits, a tie stays a tie."""
+        size = -(-vocab_size // pad_to_multiple) * pad_to_multiple
+        self.input.tokens.resize(size)
+        self.head.resize(size)
+        self.config = replace(self.config, vocab_size=size)
+        return size
+
+
+def input_layer(c: ModelConfig, vocab_size: int | None = None) -> InputLayer:
+    """The input layer of a config; `vocab_size` where this side has a table of its own."""
+    return InputLayer(
+        c.vocab_size if vocab_size is None else vocab_size, c.d_model, position=c.at_input,
+        max_positions=c.max_positions, scale=c.embed_scale, norm=c.input_norm, dropout=c.dropout,
+        padding_id=c.padding_id, d_embed=c.d_embed, n_types=c.n_types, std=c.init_std, combine=c.combine,
+        position_dim=c.position_dim,
+    )  # fmt: skip
+
+
+def head_for(c: ModelConfig, layer: InputLayer) -> Tied | Untied:
+    """The head of a config: the input layer's own table, or another."""
+    return Tied(layer.tokens) if c.tied else Untied(c.d_model, c.vocab_size, std=c.init_std)
+
+
+__all__ = ["Model", "head_for", "input_layer"]

@@ -1,0 +1,36 @@
+"""place: where the ids of one call sit, checked against what the cache holds."""
+
+import torch
+
+from gnomon.attention import Cache
+from gnomon.embed.table import check_shape
+from gnomon.errors import BadValue
+from gnomon.layout import Layout
+from gnomon.shapes import Int
+
+
+def place(ids: Int, at: Layout | None, cache: Cache | None) -> Layout:
+    """The Layout of these ids: the given one, stretched over the batch, or the natural one. Raises BadValue where a
+    given one does not continue what the cache holds."""
+    check_shape(ids)
+    held = None if cache is None else cache.at
+    if at is None:
+        return Layout.dense(ids.shape[0], ids.shape[1], ids.device) if held is None else held.then(ids.shape[1])
+    at = at.expand(ids.shape[0])
+    if at.shape != tuple(ids.shape):
+        raise BadValue(f"the layout places {at.shape[1]} tokens a row, but {ids.shape[1]} were given")
+    if held is not None and not torch.compiler.is_compiling():
+        last = torch.where(held.real, held.step, -1).amax(1)
+        first = torch.where(at.real, at.step, last[:, None] + 1).amin(1)
+        dense = held.kind == at.kind == "dense"
+        late = (first != last + 1) if dense else (first <= last)
+        if bool(late.any()):
+            row = int(late.nonzero()[0])
+            raise BadValue(
+                f"row {row}: the cache holds tokens up to step {int(last[row])}, but the new ones start at step "
+                f"{int(first[row])}. Leave the layout out, or take cache.then(n); a prefix cannot be split"
+            )
+    return at
+
+
+__all__ = ["place"]

@@ -1,0 +1,100 @@
+"""Stack: blocks that share their position encodings, and the norm after them. Every architecture is made of these."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from torch import nn
+
+from gnomon.attention import Cache, CrossAttention, Memory, MultiHeadAttention
+from gnomon.attention.multihead import head_width
+from gnomon.blocks import Block, DecoderBlock, FeedForward, default_width, placement
+from gnomon.layout import Layout
+from gnomon.models.config import ModelConfig
+from gnomon.norm import build_norm
+from gnomon.positions import PositionEncoding, Spec
+from gnomon.positions.base import wide
+from gnomon.shapes import Float
+from gnomon.trace import Trace
+
+
+class Stack(nn.Module):
+    """One block per entry of `per_layer`, over one residual stream; with `cross` they also look at memory."""
+
+    def __init__(self, config: ModelConfig, per_layer: Sequence[Spec], *, causal: bool, cross: bool = False) -> None:
+        """per_layer: the encoding that acts in each layer's attention; equal ones become one module."""
+        super().__init__()
+        build = _decoder_block if cross else _block
+        self.blocks = nn.ModuleList(build(config, causal) for _ in per_layer)
+        ends_in_norm = config.placement == "post"
+        self.norm = nn.Identity() if ends_in_norm else build_norm(config.norm, config.d_model, config.norm_eps)
+        init_linears(self.blocks, config.init_std, len(per_layer))
+        chosen = list(dict.fromkeys(per_layer))
+        self.positions = nn.ModuleList(spec.build(**_sizes(config, causal)) for spec in chosen)
+        self._of_layer = [chosen.index(spec) for spec in per_layer]
+
+    def forward(
+        self,
+        x: Float,
+        at: Layout,
+        k_at: Layout,
+        cache: Cache | None = None,
+        trace: Trace | None = None,
+        memory: Memory | None = None,
+    ) -> Float:
+        """x (B, T, D) at `at` -> (B, T, D). Keys sit at `k_at`: these tokens, after those that the cache holds."""
+        if trace is not None:
+            trace.add_hidden(x)
+        tables = [position.prepare(at, wide(x.dtype)) for position in self.encodings()]
+        beside = () if memory is None else (memory,)
+        for layer, block in enumerate(self.blocks):
+            n = self._of_layer[layer]
+            x = block(x, self.positions[n], tables[n], at, k_at, layer, cache, trace, *beside)
+        return self.norm(x)  # type: ignore[no-any-return]
+
+    def encodings(self) -> Iterator[PositionEncoding]:
+        """The encodings that act in attention, each once."""
+        return (p for p in self.positions if isinstance(p, PositionEncoding))
+
+    def position_of(self, layer: int) -> PositionEncoding:
+        """The encoding that acts in this layer's attention ("none" where position came in at the input)."""
+        return list(self.encodings())[self._of_layer[layer]]
+
+
+def init_linears(module: nn.Module, std: float, n_layers: int) -> None:
+    """Normal weights, zero biases; smaller where the residual stream is written (Radford et al. 2019, section 2.3)."""
+    for name, part in module.named_modules():
+        if isinstance(part, nn.Linear):
+            into_stream = name.endswith((".out", ".down"))
+            nn.init.normal_(part.weight, std=std / (2 * n_layers) ** 0.5 if into_stream else std)
+            if part.bias is not None:
+                nn.init.zeros_(part.bias)
+
+
+def _sizes(c: ModelConfig, causal: bool) -> dict[str, Any]:
+    """What an encoding's constructor may ask for."""
+    d_head = head_width(c.d_model, c.n_heads, c.d_head)
+    sizes = {"d_model": c.d_model, "d_head": d_head, "n_heads": c.n_heads, "causal": causal}
+    return sizes if c.max_positions is None else {**sizes, "max_positions": c.max_positions}
+
+
+def _block(c: ModelConfig, causal: bool) -> Block:
+    attention = MultiHeadAttention(
+        c.d_model, c.n_heads, c.n_kv_heads, c.d_head, causal=causal, window=c.window, bias=c.bias, dropout=c.dropout
+    )
+    around = placement(c.placement)
+    return Block(attention, _ffn(c), *(around(c.d_model, c.norm, c.norm_eps, c.dropout) for _ in range(2)))
+
+
+def _decoder_block(c: ModelConfig, causal: bool) -> DecoderBlock:
+    plain = _block(c, causal)
+    cross = CrossAttention(c.d_model, c.n_heads, c.n_kv_heads, c.d_head, causal=False, bias=c.bias, dropout=c.dropout)
+    around = placement(c.placement)(c.d_model, c.norm, c.norm_eps, c.dropout)
+    return DecoderBlock(plain.attention, cross, plain.ffn, plain.around_attention, around, plain.around_ffn)
+
+
+def _ffn(c: ModelConfig) -> FeedForward:
+    d_ff = default_width(c.d_model, c.gated) if c.d_ff is None else c.d_ff
+    return FeedForward(c.d_model, d_ff, c.activation, c.gated, c.bias)
+
+
+__all__ = ["Stack", "init_linears"]
