@@ -103,12 +103,12 @@ def test_the_dtype_comes_back_and_another_can_be_asked_for(tmp_path, dtype):
     assert {p.dtype for p in load(tmp_path).parameters()} == {dtype}
     for asked in (torch.float32, "float32", "auto"):
         assert {p.dtype for p in load(tmp_path, dtype=asked).parameters()} <= {torch.float32, torch.bfloat16}
-    assert load(tmp_path, dtype="float32").norm.weight.equal(model.norm.weight.float())
+    assert load(tmp_path, dtype="float32").stack.norm.weight.equal(model.stack.norm.weight.float())
 
 
 def test_a_model_of_two_dtypes_is_refused_before_anything_is_written(tmp_path):
     model = model_of()
-    model.norm.double()
+    model.stack.norm.double()
     with pytest.raises(BadValue, match="float32 and float64"):
         save_model(tmp_path / "run", model)
     assert not contents(tmp_path)
@@ -235,7 +235,7 @@ def test_names_that_others_saved_with_a_wrappers_prefix_are_understood(saved):
 
 def test_a_plain_file_fills_a_wrapped_model(saved):
     model = model_of()
-    nn.init.zeros_(model.norm.weight)
+    nn.init.zeros_(model.stack.norm.weight)
     fill(Wrapper(torch.compile(model, backend="eager")), read_tensors(saved / "model.safetensors")[0], saved)
     assert model(IDS).equal(load(saved)(IDS))
 
@@ -251,7 +251,7 @@ def test_prefixes_of_wrappers_are_taken_off_and_nothing_else(name, plain):
 
 def test_a_weight_under_two_names_is_refused(saved):
     tensors, _ = read_tensors(saved / "model.safetensors")
-    write_tensors(saved / "model.safetensors", {**tensors, "module.norm.weight": torch.ones(16)})
+    write_tensors(saved / "model.safetensors", {**tensors, "module.stack.norm.weight": torch.ones(16)})
     with pytest.raises(BadInput, match="a weight twice"):
         load(saved)
 
@@ -273,30 +273,30 @@ def test_only_models_of_ours_are_saved(tmp_path):
 
 def test_weights_that_are_missing_unused_or_different_are_all_listed(saved):
     tensors, _ = read_tensors(saved / "model.safetensors")
-    del tensors["norm.bias"]
+    del tensors["stack.norm.bias"]
     tensors["extra.weight"] = torch.ones(1)
-    tensors["norm.weight"] = torch.ones(17)
-    tensors["blocks.0.ffn.up.bias"] = tensors["blocks.0.ffn.up.bias"].double()
+    tensors["stack.norm.weight"] = torch.ones(17)
+    tensors["stack.blocks.0.ffn.up.bias"] = tensors["stack.blocks.0.ffn.up.bias"].double()
     write_tensors(saved / "model.safetensors", tensors)
     with pytest.raises(BadInput) as error:
         load(saved)
     for part in (
-        "missing: norm.bias", "unused: extra.weight", "norm.weight is (17,) float32, expected (16,) float32",
-        "blocks.0.ffn.up.bias is (64,) float64, expected (64,) float32",
+        "missing: stack.norm.bias", "unused: extra.weight", "stack.norm.weight is (17,) float32, expected (16,) float32",
+        "stack.blocks.0.ffn.up.bias is (64,) float64, expected (64,) float32",
     ):  # fmt: skip
         assert part in str(error.value)
 
 
 def test_a_file_of_another_model_names_the_first_weights_and_counts_the_rest(saved):
     write_tensors(saved / "model.safetensors", {"other": torch.ones(1)})
-    with pytest.raises(BadInput, match=r"missing: blocks\.0\..* and \d+ more; unused: other"):
+    with pytest.raises(BadInput, match=r"missing: stack\.blocks\.0\..* and \d+ more; unused: other"):
         load(saved)
 
 
 def test_what_does_not_fit_changes_nothing(saved):
     model, tensors = model_of(d_model=16), read_tensors(saved / "model.safetensors")[0]
     before = copy.deepcopy(model.state_dict())
-    del tensors["norm.bias"]
+    del tensors["stack.norm.bias"]
     with pytest.raises(BadInput):
         fill(model, {name: tensor + 1 for name, tensor in tensors.items()}, saved)
     assert all(tensor.equal(before[name]) for name, tensor in model.state_dict().items())

@@ -44,7 +44,7 @@ def test_what_belongs_to_position_is_told_by_name(settings, tokenizer):
         return of_position(build(settings, Trial(position, combine, 0), tokenizer))
 
     assert names("rope") == names("none") == names("sinusoidal") == set()
-    assert names("t5") == {"positions.0.weight"}
+    assert names("t5") == {"stack.positions.0.weight"}
     assert names("learned") == {"input.position.weight"}
     assert names("sinusoidal", "concat") == {"input.project.weight", "input.project.bias"}
 

@@ -105,8 +105,8 @@ def test_equal_encodings_are_one_module_and_different_ones_are_several():
 
 
 def test_post_norm_ends_with_its_own_norm_and_pre_norm_with_a_final_one():
-    assert isinstance(small(placement="post").norm, torch.nn.Identity)
-    assert isinstance(small(placement="pre").norm, torch.nn.LayerNorm)
+    assert isinstance(small(placement="post").stack.norm, torch.nn.Identity)
+    assert isinstance(small(placement="pre").stack.norm, torch.nn.LayerNorm)
 
 
 def test_what_writes_into_the_stream_starts_smaller():
@@ -145,7 +145,7 @@ def test_a_trace_holds_every_step_of_the_way():
     assert trace.position.shape[1:] == (9, 16)
     assert len(trace.hidden) == model.config.n_layers + 1
     assert len(trace.attention) == model.config.n_layers
-    torch.testing.assert_close(model.head(model.norm(trace.hidden[-1])), logits)
+    torch.testing.assert_close(model.head(model.stack.norm(trace.hidden[-1])), logits)
     assert torch.equal(model(ids), logits)
 
 

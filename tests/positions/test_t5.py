@@ -66,8 +66,8 @@ def test_the_bias_is_one_number_per_bucket_and_head():
 
 def test_one_table_serves_all_layers():
     model = gn.DecoderOnly.from_preset("mini-llama", position="t5")
-    tables = [name for name, _ in model.named_parameters() if name.startswith("positions.")]
-    assert tables == ["positions.0.weight"]
+    tables = [name for name, _ in model.named_parameters() if name.startswith("stack.positions.")]
+    assert tables == ["stack.positions.0.weight"]
     assert all(model.position_of(layer) is model.position_of(0) for layer in range(4))
 
 

@@ -105,12 +105,12 @@ def test_numbers_that_overflow_change_nothing(where):
     if where == "loss":
         model.head.register_forward_hook(lambda module, args, logits: logits + torch.inf)
     else:
-        model.norm.weight.register_hook(lambda gradient: gradient * torch.inf)
-    before, moments = weights(model), optimizer.state[model.norm.weight]["exp_avg"].clone()
+        model.stack.norm.weight.register_hook(lambda gradient: gradient * torch.inf)
+    before, moments = weights(model), optimizer.state[model.stack.norm.weight]["exp_avg"].clone()
     with pytest.raises(NotFinite, match=r"learning rate of 0\.01"):
         training_step(model, optimizer, ids, None, 1e-2, 1.0)
     assert weights(model).equal(before)
-    assert optimizer.state[model.norm.weight]["exp_avg"].equal(moments)
+    assert optimizer.state[model.stack.norm.weight]["exp_avg"].equal(moments)
 
 
 def test_bfloat16_runs_the_products_in_it_and_keeps_the_weights_wide():

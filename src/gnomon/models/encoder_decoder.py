@@ -62,9 +62,7 @@ class EncoderDecoder(Writer):
         """Target ids (B, T) -> the decoder's last hidden state (B, T, D). Memory is given, or set on the cache."""
         memory = cache.memory if memory is None and cache is not None else memory
         if memory is None:
-            raise BadValue(
-                "a decoder looks at an encoded source: pass memory=model.encode(source), or set cache.memory"
-            )
+            raise BadValue("a decoder looks at an encoded source: pass memory=model.encode(...), or set cache.memory")
         at = place(ids, at, cache)
         x = self.input(ids, at, trace=trace)
         k_at = at if cache is None else cache.extend(at)

@@ -1,6 +1,5 @@
 """Faults of the token table: ties, scales, the padding row, resizing."""
 
-from typing import Any
 from unittest.mock import patch
 
 import torch
@@ -9,7 +8,8 @@ from torch.nn import functional as F
 
 from gnomon.audit.mutants.mutant import Planting, mutant, together
 from gnomon.embed import Tied, TokenEmbedding, Untied, heads, table
-from gnomon.models import DecoderOnly, ModelConfig, model as base
+from gnomon.models import DecoderOnly, ModelConfig
+from gnomon.models import model as base
 from gnomon.shapes import Float
 
 
