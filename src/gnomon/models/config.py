@@ -16,12 +16,15 @@ from gnomon.positions import NoPE, Spec, get
 
 Position = Spec | tuple[Spec, ...]
 Architecture = Literal["decoder-only", "encoder-only", "encoder-decoder"]
+HeadKind = Literal["tokens", "masked", "labels", "pooled", "classes"]
+Pooling = Literal["first", "mean"]
 
 
 #: the largest value of each size: beyond these a number is a mistake, and building would fill the memory first
 _MOST = {
     "vocab_size": 2**31, "d_model": 2**20, "n_layers": 10_000, "n_heads": 2**16, "n_kv_heads": 2**16, "d_head": 2**20,
     "d_ff": 2**24, "max_positions": 2**40, "window": 2**40, "d_embed": 2**20, "position_dim": 2**20,
+    "n_classes": 2**20,
 }  # fmt: skip
 _RANGES = {"dropout": (0.0, 1.0), "norm_eps": (0.0, 1.0), "init_std": (0.0, float("inf"))}
 
@@ -44,6 +47,8 @@ class ModelConfig:
     combine        how an encoding that acts at the input meets the token vectors, and position_dim: see InputLayer
     n_decoder_layers, source_vocab_size   of an encoder-decoder: see EncoderDecoder
     n_types, input_norm                   of an encoder: see InputLayer
+    head           of an encoder, see HEADS; n_classes: of "labels" and "classes"
+    pooling        of "pooled" and "classes": the "first" token's vector or the "mean"; pooler: a tanh layer after it
     """
 
     vocab_size: int
@@ -76,6 +81,10 @@ class ModelConfig:
     source_vocab_size: int | None = None
     n_types: int = 0
     input_norm: Norm | None = None
+    head: HeadKind = "tokens"
+    n_classes: int | None = None
+    pooling: Pooling = "mean"
+    pooler: bool = False
 
     @property
     def at_input(self) -> Spec:
@@ -109,6 +118,7 @@ class ModelConfig:
                 raise BadValue(f"{name} must be at least {low:g} and below {high:g}, got {getattr(self, name)}")
         if isinstance(self.embed_scale, float) and not isfinite(self.embed_scale):
             raise BadValue(f"embed_scale must be 'sqrt', a number or nothing, got {self.embed_scale}")
+        _check_head(self)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON-ready data; `from_dict` brings it back."""
@@ -135,6 +145,17 @@ class ModelConfig:
             raise BadValue(f"a model config needs {', '.join(missing)}")
         position = data.get("position", "rope")
         return cls(**{**data, "position": as_position(position)})
+
+
+def _check_head(c: ModelConfig) -> None:
+    """Raise BadValue for a head that this architecture does not have, or without the number it needs."""
+    if c.head != "tokens" and c.architecture != "encoder-only":
+        raise BadValue(f"a head of {c.head} goes with an encoder: this model is {c.architecture} and has head='tokens'")
+    if (c.n_classes is not None) != (c.head in ("labels", "classes")):
+        raise BadValue(
+            f"n_classes goes with head='labels' or head='classes', which need it; got head={c.head!r} and "
+            f"n_classes={c.n_classes}"
+        )
 
 
 def _check_kind(key: str, value: object, kind: Any) -> None:
@@ -202,6 +223,10 @@ class Settings(TypedDict, total=False):
     source_vocab_size: int | None
     n_types: int
     input_norm: Norm | None
+    head: HeadKind
+    n_classes: int | None
+    pooling: Pooling
+    pooler: bool
 
 
 _GPT2 = {"activation": "gelu_tanh", "position": "learned", "tied": True, "dropout": 0.1}
@@ -221,7 +246,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
     "bert-base": {
         "architecture": "encoder-only", "causal": False, "vocab_size": 30522, "d_model": 768, "n_layers": 12,
-        "n_heads": 12, "max_positions": 512, **_BERT,
+        "n_heads": 12, "max_positions": 512, "head": "pooled", "pooling": "first", "pooler": True, **_BERT,
     },
 }  # fmt: skip
 
@@ -233,11 +258,13 @@ def preset(name: str, **changes: Any) -> ModelConfig:
     mini-llama  the same size the modern way: RoPE, RMSNorm, SwiGLU, grouped-query attention, no biases
     gpt2-small  124 439 808 parameters (S14)
     vaswani-base  63 082 496 parameters: the original Transformer with one table of 37 000 tokens
-    bert-base   108 891 648 parameters, 109 482 240 with its pooler
+    bert-base   109 482 240 parameters: with its pooler, without a head over the vocabulary
     """
     if name not in PRESETS:
         raise unknown("preset", name, PRESETS)
     return ModelConfig.from_dict({**PRESETS[name], **changes})
 
 
-__all__ = ["PRESETS", "Architecture", "ModelConfig", "Position", "Settings", "as_position", "preset"]
+__all__ = [
+    "PRESETS", "Architecture", "HeadKind", "ModelConfig", "Pooling", "Position", "Settings", "as_position", "preset",
+]  # fmt: skip

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from gnomon.attention import Cache
 from gnomon.layout import Layout
 from gnomon.models.config import ModelConfig
-from gnomon.models.model import head_for, input_layer
+from gnomon.models.heads import head_for
+from gnomon.models.model import input_layer
 from gnomon.models.place import place
 from gnomon.models.stack import Stack
 from gnomon.models.writer import Writer

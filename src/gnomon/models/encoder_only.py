@@ -7,7 +7,8 @@ from gnomon.attention import Memory
 from gnomon.errors import BadValue
 from gnomon.layout import Layout
 from gnomon.models.config import ModelConfig
-from gnomon.models.model import Model, head_for, input_layer
+from gnomon.models.heads import HEADS, Head
+from gnomon.models.model import Model, input_layer
 from gnomon.models.place import place
 from gnomon.models.stack import Stack
 from gnomon.positions import PositionEncoding
@@ -16,22 +17,23 @@ from gnomon.trace import Trace
 
 
 class EncoderOnly(Model):
-    """A bidirectional stack. Called, it gives token logits; `encode` gives the vectors that other heads read."""
+    """A bidirectional stack. Called, it gives what its head says; `encode` gives the vectors that the head reads."""
 
     architecture = "encoder-only"
+    head: Head
 
     def build(self, config: ModelConfig) -> None:
         """The parts, in the order in which their weights are drawn."""
         must_see_order(config)
         self.input = input_layer(config)
         self.stack = Stack(config, config.per_layer(config.n_layers), causal=False)
-        self.head = head_for(config, self.input)
+        self.head = HEADS[config.head](config, self.input)
 
     def forward(
         self, ids: Int, at: Layout | None = None, types: Int | None = None, trace: Trace | None = None
     ) -> Float:
-        """ids (B, T) -> logits (B, T, V): what stands in each place, for masked-token prediction."""
-        return self.head(self.encode(ids, at, types, trace).states)  # type: ignore[no-any-return]
+        """ids (B, T) -> what the head says of them: logits (B, T, V), unless the config names another head."""
+        return self.head(self.encode(ids, at, types, trace))  # type: ignore[no-any-return]
 
     def encode(
         self, ids: Int, at: Layout | None = None, types: Int | None = None, trace: Trace | None = None

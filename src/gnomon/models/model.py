@@ -12,6 +12,7 @@ from gnomon.embed import InputLayer, Tied, Untied
 from gnomon.errors import BadValue
 from gnomon.layout import Layout
 from gnomon.models.config import ModelConfig, Settings, preset
+from gnomon.models.heads import Head
 from gnomon.positions import PositionEncoding
 
 
@@ -20,7 +21,7 @@ class Model(nn.Module):
 
     architecture: ClassVar[str]
     input: InputLayer
-    head: Tied | Untied
+    head: Tied | Untied | Head
 
     def __init__(
         self, vocab_size: int, d_model: int, n_layers: int, n_heads: int, **settings: Unpack[Settings]
@@ -30,6 +31,7 @@ class Model(nn.Module):
         sizes = {"vocab_size": vocab_size, "d_model": d_model, "n_layers": n_layers, "n_heads": n_heads}
         self.config = ModelConfig.from_dict({"architecture": self.architecture, **sizes, **settings})
         self.tokenizer: Tokenizer | None = None
+        self.labels: tuple[str, ...] | None = None  #: names of the classes, for a head that has some
         self.build(self.config)
 
     @abstractmethod
@@ -76,9 +78,4 @@ def input_layer(c: ModelConfig, vocab_size: int | None = None) -> InputLayer:
     )  # fmt: skip
 
 
-def head_for(c: ModelConfig, layer: InputLayer) -> Tied | Untied:
-    """The head of a config: the input layer's own table, or another."""
-    return Tied(layer.tokens) if c.tied else Untied(c.d_model, c.vocab_size, std=c.init_std)
-
-
-__all__ = ["Model", "head_for", "input_layer"]
+__all__ = ["Model", "input_layer"]

@@ -4,6 +4,7 @@ from abc import abstractmethod
 from typing import ClassVar, Literal
 
 from gnomon.attention import Cache, GrowingCache, PreallocatedCache, RollingCache
+from gnomon.embed import Tied, Untied
 from gnomon.errors import BadValue, unknown
 from gnomon.generate import generate, stream
 from gnomon.layout import Layout
@@ -18,6 +19,7 @@ class Writer(Model):
     """Base of DecoderOnly and EncoderDecoder."""
 
     architecture: ClassVar[str] = "decoder-only or encoder-decoder"
+    head: Tied | Untied
 
     @abstractmethod
     def hidden(
