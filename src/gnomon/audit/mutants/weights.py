@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from gnomon.audit.mutants.mutant import Planting, mutant, together
 from gnomon.embed import Tied, TokenEmbedding, Untied, heads, table
 from gnomon.models import DecoderOnly, ModelConfig
-from gnomon.models import model as base
+from gnomon.models import heads as base
 from gnomon.shapes import Float
 
 
@@ -17,8 +17,8 @@ from gnomon.shapes import Float
 def the_tie_is_a_copy() -> Planting:
     """The head starts with a copy of the table, and the two go their own ways."""
 
-    def copied(embedding: TokenEmbedding) -> Untied:
-        head = Untied(embedding.d_model, embedding.vocab_size)
+    def copied(embedding: TokenEmbedding, bias: bool) -> Untied:
+        head = Untied(embedding.d_model, embedding.vocab_size, bias)
         with torch.no_grad():
             head.weight.copy_(embedding.weight)
         return head
@@ -31,8 +31,8 @@ def the_tie_is_to_a_tensor_long_gone() -> Planting:
     """The head keeps the Parameter it was built with; loading by assignment, or resizing, gives the table another."""
 
     class Kept(Tied):
-        def __init__(self, embedding: TokenEmbedding) -> None:
-            super().__init__(embedding)
+        def __init__(self, embedding: TokenEmbedding, bias: bool) -> None:
+            super().__init__(embedding, bias)
             self._kept = (embedding.weight,)
 
         def forward(self, h: Float) -> Float:
