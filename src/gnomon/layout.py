@@ -219,7 +219,7 @@ class Layout:
         return Layout(pos, step, doc, length, kind)
 
 
-def sees(q: Layout, k: Layout, causal: bool = True, window: int | None = None) -> Bool:
+def sees(q: Layout, k: Layout, causal: bool = True, window: int | None = None, kept: int = 0) -> Bool:
     """Who may see whom, from fields of any shapes that broadcast (also scalars): `visible` without the reshaping."""
     gap = q.step - k.step
     if k.doc is None:
@@ -233,20 +233,23 @@ def sees(q: Layout, k: Layout, causal: bool = True, window: int | None = None) -
     if causal:
         ok = ok & (gap >= 0)
     if window is not None:
-        ok = ok & ((gap < window) if causal else (gap.abs() < window))
+        near = (gap < window) if causal else (gap.abs() < window)
+        ok = ok & (near if kept == 0 else near | (k.pos < kept))
     return ok
 
 
-def visible(q: Layout, k: Layout, causal: bool = True, window: int | None = None) -> Bool:
+def visible(q: Layout, k: Layout, causal: bool = True, window: int | None = None, kept: int = 0) -> Bool:
     """Which of k's tokens each of q's tokens may attend to: (B, 1, T, S), true where it may.
 
     causal   a token sees itself and what came before it
     window   a token sees the nearest `window` tokens, itself included: `0 <= gap < window` when causal,
              `abs(gap) < window` when not. Documents and padding never see one another.
+    kept     tokens at positions below this are seen from outside the window too, by those of their document whom
+             causality lets (Xiao et al. 2024, arXiv:2309.17453, section 3.2)
     """
     if window is not None and window < 1:
         raise BadValue(f"a window counts the token itself, so it must be at least 1; got {window}")
-    return sees(q.as_queries(), k.as_keys(), causal, window)
+    return sees(q.as_queries(), k.as_keys(), causal, window, kept)
 
 
 def _as_mask(mask: Bool) -> Bool:

@@ -204,7 +204,7 @@ def test_going_back_farther_than_the_rollback_is_an_error_that_changes_nothing()
 
 @pytest.mark.parametrize("sizes", [(0, 0), (-1, 0), (4, -1)])
 def test_a_rolling_cache_needs_a_window(sizes):
-    with pytest.raises(BadValue, match="window >= 1 and rollback >= 0"):
+    with pytest.raises(BadValue, match="window >= 1, rollback >= 0"):
         RollingCache(*sizes)
 
 

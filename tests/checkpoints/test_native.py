@@ -281,7 +281,8 @@ def test_weights_that_are_missing_unused_or_different_are_all_listed(saved):
     with pytest.raises(BadInput) as error:
         load(saved)
     for part in (
-        "missing: stack.norm.bias", "unused: extra.weight", "stack.norm.weight is (17,) float32, expected (16,) float32",
+        "missing: stack.norm.bias", "unused: extra.weight",
+        "stack.norm.weight is (17,) float32, expected (16,) float32",
         "stack.blocks.0.ffn.up.bias is (64,) float64, expected (64,) float32",
     ):  # fmt: skip
         assert part in str(error.value)
@@ -289,7 +290,7 @@ def test_weights_that_are_missing_unused_or_different_are_all_listed(saved):
 
 def test_a_file_of_another_model_names_the_first_weights_and_counts_the_rest(saved):
     write_tensors(saved / "model.safetensors", {"other": torch.ones(1)})
-    with pytest.raises(BadInput, match=r"missing: stack\.blocks\.0\..* and \d+ more; unused: other"):
+    with pytest.raises(BadInput, match=r"missing: .*stack\.blocks\.0\..* and \d+ more; unused: other"):
         load(saved)
 
 

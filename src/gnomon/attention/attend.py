@@ -40,6 +40,9 @@ def attend(
     window: int | None = None,
     scale: float | None = None,
     dropout: float = 0.0,
+    kept: int = 0,
+    softcap: float | None = None,
+    sinks: Float | None = None,
     kernel: str | None = None,
 ) -> Float:
     """Attention of q (B, H, T, C) over k, v (B, K, S, C) -> (B, H, T, C); H must be a multiple of K.
@@ -48,9 +51,11 @@ def attend(
     at, k_at  where queries and keys sit; what padded and unfilled slots hold (NaN too) changes nothing
     window    nearest tokens seen, itself included; scale: default 1/sqrt(C), the bias is added after it
     dropout   on the weights; the caller passes 0 outside training
+    kept      tokens at positions below this stay visible from outside the window
+    softcap   c of c tanh(score / c); sinks: (H,) logits that take part in the softmax and give nothing
     kernel    a name of KERNELS instead of the automatic choice
     """
-    how = How(causal, window, q.shape[-1] ** -0.5 if scale is None else scale, dropout)
+    how = How(causal, window, q.shape[-1] ** -0.5 if scale is None else scale, dropout, kept, softcap, sinks)
     name = kernel or choose(position, at, k_at, how, q.device.type)
     if name not in KERNELS:
         raise unknown("attention kernel", name, KERNELS)
@@ -65,14 +70,14 @@ def attend(
 def choose(position: PositionEncoding, at: Layout, k_at: Layout, how: How, device: str) -> str:
     """The kernel for this encoding, these layouts and settings.
 
-    1  the encoding defines the score itself           -> content (dense, in blocks of queries)
+    1  the encoding defines the score itself, or what is done to scores is no sum -> content (dense, in blocks)
     2  nothing is added and nothing hidden             -> plain;  only the future hidden, same tokens -> causal
     3  dense layouts, what is added depends on distance -> toeplitz (CPU), flex (CUDA)
     4  everything else                                 -> flex (CUDA), blocked (elsewhere, one query, dropout)
     """
-    if defines_score(position):
+    if defines_score(position) or not how.bare:
         return "content"
-    if at.kind == k_at.kind == "dense" and how.dropout == 0:
+    if at.kind == k_at.kind == "dense" and how.dropout == how.kept == 0:
         biased = position.acts == "score"
         if not biased and not how.causal and how.window is None:
             return "plain"

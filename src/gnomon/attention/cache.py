@@ -14,7 +14,7 @@ import torch
 from gnomon.attention.memory import Memory
 from gnomon.errors import BadValue
 from gnomon.layout import Layout
-from gnomon.shapes import Float, Int
+from gnomon.shapes import Bool, Float, Int
 
 
 class Cache(ABC):
@@ -153,27 +153,39 @@ class PreallocatedCache(Cache):
 
 
 class RollingCache(Cache):
-    """Keeps the newest `window + rollback` tokens of every row, for models in which a token sees only `window`.
+    """Keeps the newest `window + rollback` tokens of every row, for models in which a token sees only `window`, and the
+    first `kept` ones of the document it is in, if the model goes on seeing those.
 
     A chunk attends before anything it needs is dropped. `crop` may go back `rollback` tokens, and says so past that.
     """
 
-    def __init__(self, window: int, rollback: int = 0) -> None:
+    def __init__(self, window: int, rollback: int = 0, kept: int = 0) -> None:
         super().__init__()
-        if window < 1 or rollback < 0:
-            raise BadValue(f"a rolling cache needs window >= 1 and rollback >= 0, got {window} and {rollback}")
-        self.window, self.rollback = window, rollback
+        if window < 1 or rollback < 0 or kept < 0:
+            raise BadValue(
+                f"a rolling cache needs window >= 1, rollback >= 0 and kept >= 0, got {window}, {rollback} and {kept}"
+            )
+        self.window, self.rollback, self.kept = window, rollback, kept
         self._newest: Int | slice = slice(None)  # the slots that stay after a forward
         self._gone: Int | None = None
 
     def extend(self, at: Layout) -> Layout:
-        whole, slots = super().extend(at), self.window + self.rollback
-        if whole.kind == "dense" or whole.shape[1] <= slots:
+        whole, slots = super().extend(at), self.window + self.rollback + self.kept
+        if whole.shape[1] <= slots or (whole.kind == "dense" and not self.kept):
             self._newest = slice(-slots, None)
         else:
-            age = torch.where(whole.real, whole.step, -1)
-            self._newest = age.topk(slots, dim=1).indices.sort(1).values  # (B, slots)
+            worth = torch.where(whole.real, whole.step, -1)
+            worth = torch.where(self._first(whole), worth.amax() + 1, worth)
+            self._newest = worth.topk(slots, dim=1).indices.sort(1).values  # (B, slots)
         return whole
+
+    def _first(self, whole: Layout) -> Bool:
+        """(B, S): the first `kept` tokens of each row's newest document."""
+        first = whole.real & (whole.pos < self.kept)
+        if whole.doc is None:
+            return first
+        newest = torch.where(whole.real, whole.step, -1).argmax(1, keepdim=True)
+        return first & (whole.doc == whole.doc.gather(1, newest))
 
     def update(self, layer: int, k: Float, v: Float) -> tuple[Float, Float]:
         if layer in self.k:
@@ -187,7 +199,8 @@ class RollingCache(Cache):
         if isinstance(self._newest, slice):
             self._next = whole.tokens(self._newest)
         else:
-            self._next = whole.slots(self._newest)
+            left = whole.slots(self._newest)
+            self._next = replace(left, kind="custom") if left.kind == "dense" else left  # no longer without gaps
         gone = whole.real.sum(1, keepdim=True) - self._next.real.sum(1, keepdim=True)
         self._gone = gone + (0 if self._gone is None else self._gone)
         super().commit()

@@ -1,6 +1,9 @@
 """The meaning of attention, in the plainest code there is. Every kernel must equal it, forward and backward.
 
 out = softmax(q . k^T * scale + bias, over visible keys) . v        (Vaswani et al. 2017, section 3.2.1)
+
+Two things may be done to the scores: a soft cap c tanh(s / c) before the mask (Gemma 2, arXiv:2408.00118, section 2),
+and one more logit per head, learned, that takes its share of the softmax and gives nothing (gpt-oss, arXiv:2508.10925).
 """
 
 from dataclasses import dataclass
@@ -13,14 +16,22 @@ from gnomon.positions.base import PositionEncoding, wide
 from gnomon.shapes import Bool, Float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class How:
-    """The settings of one attention: who may be seen, how scores are scaled, dropout on the weights."""
+    """The settings of one attention: who may be seen, what is done to scores, dropout on the weights."""
 
     causal: bool = True
     window: int | None = None
     scale: float = 1.0
     dropout: float = 0.0
+    kept: int = 0
+    softcap: float | None = None
+    sinks: Float | None = None  # (H,) learned logits
+
+    @property
+    def bare(self) -> bool:
+        """Whether scores go into the softmax as they are."""
+        return self.softcap is None and self.sinks is None
 
 
 def dense(q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, how: How) -> Float:
@@ -32,17 +43,25 @@ def dense(q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, 
 def weights(q: Float, k: Float, position: PositionEncoding, at: Layout, k_at: Layout, how: How) -> Float:
     """The attention weights (B, H, T, S), in float32 or wider."""
     q, k = q.to(wide(q.dtype)), k.to(wide(k.dtype))
-    ok = visible(at, k_at, how.causal, how.window)
+    ok = visible(at, k_at, how.causal, how.window, how.kept)
     with torch.autocast(q.device.type, enabled=False):
-        return masked_softmax(position.scores(q, k, at, k_at, ok, how.scale), ok)
+        s = position.scores(q, k, at, k_at, ok, how.scale)
+        s = s if how.softcap is None else how.softcap * torch.tanh(s / how.softcap)
+        return masked_softmax(s, ok, None if how.sinks is None else how.sinks.to(s.dtype)[:, None, None])
 
 
-def masked_softmax(s: Float, ok: Bool) -> Float:
-    """Softmax over the last axis where `ok`; a row without any `ok` is all 0, and so is its gradient."""
+def masked_softmax(s: Float, ok: Bool, sink: Float | None = None) -> Float:
+    """Softmax over the last axis where `ok`; a row without any `ok` is all 0, and so is its gradient.
+
+    sink: one more logit a row, whose weight is left out of the result.
+    """
     s = s.masked_fill(~ok, float("-inf"))
     top = s.amax(-1, keepdim=True).detach()
-    e = (s - torch.where(top.isfinite(), top, 0.0)).exp()
+    top = top if sink is None else torch.maximum(top, sink.detach())
+    top = torch.where(top.isfinite(), top, 0.0)
+    e = (s - top).exp()
     z = e.sum(-1, keepdim=True)
+    z = z if sink is None else z + (sink - top).exp()
     return e / torch.where(z == 0, 1.0, z)
 
 

@@ -3,7 +3,7 @@
 All take q (B, H, T, C), k and v (B, H, S, C), already cleared of garbage in padded slots.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
@@ -115,7 +115,7 @@ def blocked(q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout
 
     def block(q: Float, k: Float, v: Float, at: Layout) -> Float:
         narrow = q.dtype
-        ok = visible(at.one_row(), k_at.one_row(), how.causal, how.window)
+        ok = visible(at.one_row(), k_at.one_row(), how.causal, how.window, how.kept)
         blind = ~ok.any(-1, keepdim=True)  # queries that see nothing: they look anywhere, and the answer is dropped
         mask = ok | blind
         if position.acts == "score":
@@ -125,30 +125,30 @@ def blocked(q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout
         return out.masked_fill(blind, 0.0).to(narrow)
 
     heads = q.shape[1] if position.acts == "score" or how.dropout else 1
-    return _by_blocks(block, q, k, v, at, heads, position)
+    return _by_blocks(block, q, k, v, at, heads, position.parameters())
 
 
 def content(q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, how: How) -> Float:
-    """Encodings that define the score themselves: the dense form, one block of queries at a time."""
+    """Scores that no fused kernel computes: the dense form, one block of queries at a time."""
 
     def block(q: Float, k: Float, v: Float, at: Layout) -> Float:
         return dense(q, k, v, position, at, k_at, how)
 
-    return _by_blocks(block, q, k, v, at, q.shape[1], position)
+    learned = [*position.parameters(), *([] if how.sinks is None else [how.sinks])]
+    return _by_blocks(block, q, k, v, at, q.shape[1], learned)
 
 
 Block = Callable[[Float, Float, Float, Layout], Float]
 
 
-def _by_blocks(block: Block, q: Float, k: Float, v: Float, at: Layout, heads: int, position: PositionEncoding) -> Float:
-    """block(q, k, v, at) over slices of the queries, whose matrices have `heads` heads."""
+def _by_blocks(block: Block, q: Float, k: Float, v: Float, at: Layout, heads: int, learned: Iterable[Float]) -> Float:
+    """block(q, k, v, at) over slices of the queries, whose matrices have `heads` heads; `learned` is used inside."""
     B, T = q.shape[0], q.shape[2]
     rows = max(1, BLOCK // (B * heads * max(1, k.shape[2])))
     if rows >= T:
         return block(q, k, v, at)
     parts = [slice(i, min(i + rows, T)) for i in range(0, T, rows)]
-    learned = [p for p in position.parameters() if p.requires_grad]
-    return _Blocks.apply(block, parts, at, q, k, v, *learned)  # type: ignore[no-any-return, no-untyped-call]
+    return _Blocks.apply(block, parts, at, q, k, v, *(p for p in learned if p.requires_grad))  # type: ignore[no-any-return, no-untyped-call]
 
 
 class _Blocks(torch.autograd.Function):
@@ -197,7 +197,7 @@ def flex(q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k
     at, k_at = at.expand(B), k_at.expand(B)
 
     def mask_mod(b: Any, h: Any, i: Any, j: Any) -> Any:
-        return sees(at.pair(b, i), k_at.pair(b, j), how.causal, how.window)
+        return sees(at.pair(b, i), k_at.pair(b, j), how.causal, how.window, how.kept)
 
     def score_mod(s: Any, b: Any, h: Any, i: Any, j: Any) -> Any:
         return s + position.bias(h, at.pos[b, i], k_at.pos[b, j])

@@ -6,6 +6,7 @@ Grouped-query attention (Ainslie et al. 2023, arXiv:2305.13245) lets H / K neigh
 key/value head; K = 1 is multi-query (Shazeer 2019, arXiv:1911.02150).
 """
 
+import torch
 from torch import nn
 
 from gnomon.attention.attend import attend
@@ -13,6 +14,7 @@ from gnomon.attention.cache import Cache
 from gnomon.attention.dense import How, share_heads, weights
 from gnomon.errors import BadValue
 from gnomon.layout import Layout
+from gnomon.norm import build_norm
 from gnomon.positions.base import PositionEncoding, Tables
 from gnomon.shapes import Float
 from gnomon.trace import Trace
@@ -33,9 +35,21 @@ class MultiHeadAttention(nn.Module):
         scale: float | None = None,
         bias: bool = True,
         dropout: float = 0.0,
+        kept: int = 0,
+        softcap: float | None = None,
+        sinks: bool = False,
+        qk_norm: bool = False,
+        norm_eps: float = 1e-6,
     ) -> None:
         """d_head defaults to d_model / n_heads; n_kv_heads to n_heads. scale: default 1/sqrt(d_head).
-        dropout acts on the attention weights while training."""
+        dropout acts on the attention weights while training.
+
+        kept      first tokens of a document that stay visible from outside the window
+        softcap   of the scores
+        sinks     a learned logit per head that takes its share of the softmax and gives nothing
+        qk_norm   RMSNorm with eps norm_eps over the width of each head, on queries and keys before they are rotated
+                  (Dehghani et al. 2023, arXiv:2302.05442, section 2)
+        """
         super().__init__()
         self.n_heads, self.n_kv_heads = n_heads, n_heads if n_kv_heads is None else n_kv_heads
         self.d_head = head_width(d_model, n_heads, d_head)
@@ -44,19 +58,24 @@ class MultiHeadAttention(nn.Module):
                 f"n_heads={n_heads} must be a multiple of n_kv_heads={self.n_kv_heads}: each key/value head serves an "
                 "equal share of the query heads"
             )
-        self.causal, self.window, self.scale, self.dropout = causal, window, scale, dropout
+        self.causal, self.window, self.kept, self.dropout, self.softcap = causal, window, kept, dropout, softcap
+        self.scale = self.d_head**-0.5 if scale is None else scale
         self.q = nn.Linear(d_model, n_heads * self.d_head, bias)
         self.k = nn.Linear(d_model, self.n_kv_heads * self.d_head, bias)
         self.v = nn.Linear(d_model, self.n_kv_heads * self.d_head, bias)
         self.out = nn.Linear(n_heads * self.d_head, d_model, bias)
+        self.sinks = nn.Parameter(torch.zeros(n_heads)) if sinks else None
+        self.q_norm, self.k_norm = (
+            build_norm("rmsnorm", self.d_head, norm_eps) if qk_norm else nn.Identity() for _ in "qk"
+        )
 
     def queries(self, x: Float) -> Float:
         """x (B, T, D) -> q (B, H, T, C)."""
-        return self._heads(self.q(x), self.n_heads)
+        return self.q_norm(self._heads(self.q(x), self.n_heads))  # type: ignore[no-any-return]
 
     def keys_values(self, x: Float) -> tuple[Float, Float]:
         """x (B, S, D) -> k and v (B, K, S, C)."""
-        return self._heads(self.k(x), self.n_kv_heads), self._heads(self.v(x), self.n_kv_heads)
+        return self.k_norm(self._heads(self.k(x), self.n_kv_heads)), self._heads(self.v(x), self.n_kv_heads)
 
     def _heads(self, y: Float, n: int) -> Float:
         """(B, T, n C) -> (B, n, T, C)."""
@@ -84,15 +103,15 @@ class MultiHeadAttention(nn.Module):
 
     def attend(self, q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout) -> Float:
         """Attention with this module's settings, heads joined and projected: (B, T, D)."""
-        dropout = self.dropout if self.training else 0.0
         y = attend(
-            q, k, v, position, at, k_at, causal=self.causal, window=self.window, scale=self.scale, dropout=dropout
-        )
+            q, k, v, position, at, k_at, causal=self.causal, window=self.window, scale=self.scale, kept=self.kept,
+            softcap=self.softcap, sinks=self.sinks, dropout=self.dropout if self.training else 0.0,
+        )  # fmt: skip
         return self.out(y.transpose(1, 2).flatten(2))  # type: ignore[no-any-return]
 
     def weights(self, q: Float, k: Float, position: PositionEncoding, at: Layout, k_at: Layout) -> Float:
         """The attention weights (B, H, T, S) by the dense definition."""
-        how = How(self.causal, self.window, self.d_head**-0.5 if self.scale is None else self.scale)
+        how = How(self.causal, self.window, self.scale, 0.0, self.kept, self.softcap, self.sinks)
         return weights(q, share_heads(k, self.n_heads), position, at, k_at, how)
 
     def extra_repr(self) -> str:

@@ -1,11 +1,11 @@
 """Blocks: norms, feed-forward networks and how a block is wired."""
 
-from gnomon.blocks.block import Block
+from gnomon.blocks.block import Block, ParallelBlock
 from gnomon.blocks.decoder import DecoderBlock
 from gnomon.blocks.ffn import Activation, FeedForward, default_width
-from gnomon.blocks.residual import Placement, PostNorm, PreNorm, placement
+from gnomon.blocks.residual import Around, Placement, PostNorm, PreNorm, Sandwich, placement
 
 __all__ = [
-    "Activation", "Block", "DecoderBlock", "FeedForward", "Placement", "PostNorm", "PreNorm", "default_width",
-    "placement",
+    "Activation", "Around", "Block", "DecoderBlock", "FeedForward", "ParallelBlock", "Placement", "PostNorm", "PreNorm",
+    "Sandwich", "default_width", "placement",
 ]  # fmt: skip

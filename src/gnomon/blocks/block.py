@@ -1,7 +1,7 @@
 """A Transformer block without cross-attention: the decoder-only block, and the encoder block when not causal.
 
-x = x + attention(norm(x))
-x = x + ffn(norm(x))
+Block           x = x + attention(norm(x));  x = x + ffn(norm(x))
+ParallelBlock   x = x + attention(norm(x)) + ffn(norm'(x))
 """
 
 from torch import nn
@@ -9,7 +9,8 @@ from torch import nn
 from gnomon.attention.cache import Cache
 from gnomon.attention.multihead import MultiHeadAttention
 from gnomon.blocks.ffn import FeedForward
-from gnomon.blocks.residual import PostNorm, PreNorm
+from gnomon.blocks.residual import Around, PreNorm
+from gnomon.errors import BadValue
 from gnomon.layout import Layout
 from gnomon.positions.base import PositionEncoding, Tables
 from gnomon.shapes import Float
@@ -23,8 +24,8 @@ class Block(nn.Module):
         self,
         attention: MultiHeadAttention,
         ffn: FeedForward,
-        around_attention: PreNorm | PostNorm,
-        around_ffn: PreNorm | PostNorm,
+        around_attention: Around,
+        around_ffn: Around,
     ) -> None:
         super().__init__()
         self.attention, self.ffn = attention, ffn
@@ -49,4 +50,38 @@ class Block(nn.Module):
         return x
 
 
-__all__ = ["Block"]
+class ParallelBlock(Block):
+    """Both sublayers read the same stream and add to it at once (Wang and Komatsuzaki 2021, GPT-J; GPT-NeoX,
+    arXiv:2204.06745, section 2.1)."""
+
+    def __init__(
+        self, attention: MultiHeadAttention, ffn: FeedForward, around_attention: Around, around_ffn: Around
+    ) -> None:
+        if not (isinstance(around_attention, PreNorm) and isinstance(around_ffn, PreNorm)):
+            raise BadValue("sublayers side by side add to the stream: take placement 'pre' or 'sandwich', not 'post'")
+        super().__init__(attention, ffn, around_attention, around_ffn)
+
+    def forward(
+        self,
+        x: Float,
+        position: PositionEncoding,
+        tables: Tables,
+        at: Layout,
+        k_at: Layout,
+        layer: int = 0,
+        cache: Cache | None = None,
+        trace: Trace | None = None,
+    ) -> Float:
+        """x (B, T, D) at `at`, attending to everything at `k_at` -> (B, T, D)."""
+        assert isinstance(self.around_attention, PreNorm)
+        assert isinstance(self.around_ffn, PreNorm)
+        seen = self.around_attention.branch(
+            x, lambda y: self.attention(y, position, tables, at, k_at, layer, cache, trace)
+        )
+        x = x + seen + self.around_ffn.branch(x, self.ffn)
+        if trace is not None:
+            trace.add_hidden(x)
+        return x
+
+
+__all__ = ["Block", "ParallelBlock"]

@@ -9,7 +9,7 @@ from torch import nn
 
 from gnomon.attention import Cache, CrossAttention, Memory, MultiHeadAttention
 from gnomon.blocks.ffn import FeedForward
-from gnomon.blocks.residual import PostNorm, PreNorm
+from gnomon.blocks.residual import Around
 from gnomon.layout import Layout
 from gnomon.positions.base import PositionEncoding, Tables
 from gnomon.shapes import Float
@@ -24,9 +24,9 @@ class DecoderBlock(nn.Module):
         attention: MultiHeadAttention,
         cross: CrossAttention,
         ffn: FeedForward,
-        around_attention: PreNorm | PostNorm,
-        around_cross: PreNorm | PostNorm,
-        around_ffn: PreNorm | PostNorm,
+        around_attention: Around,
+        around_cross: Around,
+        around_ffn: Around,
     ) -> None:
         super().__init__()
         self.attention, self.cross, self.ffn = attention, cross, ffn

@@ -15,6 +15,8 @@ from gnomon.norm import Norm
 from gnomon.positions import NoPE, Spec, get
 
 Position = Spec | tuple[Spec, ...]
+Window = int | None | tuple[int | None, ...]
+Residual = Literal["sequential", "parallel"]
 Architecture = Literal["decoder-only", "encoder-only", "encoder-decoder"]
 HeadKind = Literal["tokens", "masked", "labels", "pooled", "classes"]
 Pooling = Literal["first", "mean"]
@@ -23,7 +25,7 @@ Pooling = Literal["first", "mean"]
 #: the largest value of each size: beyond these a number is a mistake, and building would fill the memory first
 _MOST = {
     "vocab_size": 2**31, "d_model": 2**20, "n_layers": 10_000, "n_heads": 2**16, "n_kv_heads": 2**16, "d_head": 2**20,
-    "d_ff": 2**24, "max_positions": 2**40, "window": 2**40, "d_embed": 2**20, "position_dim": 2**20,
+    "d_ff": 2**24, "max_positions": 2**40, "kept": 2**40, "d_embed": 2**20, "position_dim": 2**20,
     "n_classes": 2**20,
 }  # fmt: skip
 _RANGES = {"dropout": (0.0, 1.0), "norm_eps": (0.0, 1.0), "init_std": (0.0, float("inf"))}
@@ -39,9 +41,13 @@ class ModelConfig:
     max_positions  rows of a learned table
     n_kv_heads     key/value heads shared by groups of query heads; d_head: width of a head, default D / H
     d_ff           feed-forward width, default 4 D (8/3 D when gated); activation, gated: see FeedForward
-    norm, norm_eps, placement   "layernorm" or "rmsnorm", "pre" or "post"
+    norm, norm_eps, placement   "layernorm" or "rmsnorm"; "pre", "post" or "sandwich"
     bias           biases in the linear layers; dropout: input, attention weights and residuals
-    causal         whether a token sees only what came before it; window: nearest tokens seen in each layer
+    residual       "sequential", or "parallel": attention and feed-forward side by side
+    causal         whether a token sees only what came before it
+    window         nearest tokens seen in each layer; or a list of windows and None (all), which repeats over the layers
+    kept           first tokens of a document that stay visible from outside the window
+    softcap, sinks, qk_norm   of the scores: see MultiHeadAttention
     tied           the head uses the token table; embed_scale, d_embed, padding_id: see TokenEmbedding
     init_std       of linear layers and tables; projections into the residual stream get it / sqrt(2 n_layers)
     combine        how an encoding that acts at the input meets the token vectors, and position_dim: see InputLayer
@@ -68,8 +74,13 @@ class ModelConfig:
     placement: Placement = "pre"
     bias: bool = True
     dropout: float = 0.0
+    residual: Residual = "sequential"
     causal: bool = True
-    window: int | None = None
+    window: Window = None
+    kept: int = 0
+    softcap: float | None = None
+    sinks: bool = False
+    qk_norm: bool = False
     tied: bool = True
     embed_scale: Scale = None
     d_embed: int | None = None
@@ -106,11 +117,28 @@ class ModelConfig:
                 )
         return list(self.position)
 
+    def windows(self, n_layers: int) -> list[int | None]:
+        """The window of each of a stack's layers."""
+        pattern = self.window if isinstance(self.window, tuple) else (self.window,)
+        return [pattern[layer % len(pattern)] for layer in range(n_layers)]
+
     def __post_init__(self) -> None:
         """Raise BadValue for a number that no model can have."""
+        for window in self.windows(len(self.window) if isinstance(self.window, tuple) else 1):
+            if window is not None and not 1 <= window <= 2**40:
+                raise BadValue(f"a window counts the token itself, so it must be at least 1; got {window}")
+        if self.kept and self.window is None:
+            raise BadValue(f"kept={self.kept} means tokens seen from outside the window: give a window")
+        if self.softcap is not None and not (isfinite(self.softcap) and self.softcap > 0):
+            raise BadValue(f"softcap must be a number above 0, or none for no cap; got {self.softcap}")
+        if self.residual == "parallel" and (self.placement == "post" or self.architecture == "encoder-decoder"):
+            raise BadValue(
+                "sublayers side by side are for models without cross-attention, with placement 'pre' or 'sandwich'; "
+                f"got architecture={self.architecture!r} and placement={self.placement!r}"
+            )
         for name, most in _MOST.items():
             value = getattr(self, name)
-            least = 0 if name == "n_layers" else 1  # no layers at all: the tables alone
+            least = 0 if name in ("n_layers", "kept") else 1  # no layers at all: the tables alone
             if value is not None and not least <= value <= most:
                 raise BadValue(f"{name} must be between {least} and {most}, got {value}")
         for name, (low, high) in _RANGES.items():
@@ -125,6 +153,7 @@ class ModelConfig:
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
         many = isinstance(self.position, tuple)
         plain["position"] = [p.to_dict() for p in self.position] if many else self.position.to_dict()  # type: ignore[union-attr]
+        plain["window"] = list(self.window) if isinstance(self.window, tuple) else self.window
         return plain
 
     @classmethod
@@ -134,7 +163,7 @@ class ModelConfig:
         for key, value in data.items():
             if key not in kinds:
                 raise unknown("key of a model config", key, kinds)
-            if key != "position":
+            if key not in ("position", "window"):
                 _check_kind(key, value, kinds[key])
         missing = [
             f.name
@@ -144,7 +173,7 @@ class ModelConfig:
         if missing:
             raise BadValue(f"a model config needs {', '.join(missing)}")
         position = data.get("position", "rope")
-        return cls(**{**data, "position": as_position(position)})
+        return cls(**{**data, "position": as_position(position), "window": as_window(data.get("window"))})
 
 
 def _check_head(c: ModelConfig) -> None:
@@ -195,6 +224,16 @@ def as_position(position: Any) -> Position:
     raise BadValue(f"position is a name, gn.positions.get(...), or a list of these, one per layer; got {position!r}")
 
 
+def as_window(window: Any) -> Window:
+    """One window for all layers, or a pattern of them; BadValue for anything else."""
+    pattern = tuple(window) if isinstance(window, Sequence) and not isinstance(window, str) else (window,)
+    if not pattern or not all(w is None or type(w) is int for w in pattern):
+        raise BadValue(
+            f"window is a whole number, none, or a list of these that repeats over the layers; got {window!r}"
+        )
+    return pattern if isinstance(window, Sequence) else window
+
+
 class Settings(TypedDict, total=False):
     """The fields of ModelConfig that are given by keyword; it explains them."""
 
@@ -210,8 +249,13 @@ class Settings(TypedDict, total=False):
     placement: Placement
     bias: bool
     dropout: float
+    residual: Residual
     causal: bool
-    window: int | None
+    window: Window | Sequence[int | None]
+    kept: int
+    softcap: float | None
+    sinks: bool
+    qk_norm: bool
     tied: bool
     embed_scale: Scale
     d_embed: int | None

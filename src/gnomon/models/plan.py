@@ -51,14 +51,19 @@ class Plan:
     @property
     def numbers_per_token(self) -> int:
         """What one token leaves in the cache: a key and a value of each key/value head in each layer."""
+        return self.config.n_layers * self._numbers_per_layer
+
+    @property
+    def _numbers_per_layer(self) -> int:
         c = self.config
         heads = c.n_heads if c.n_kv_heads is None else c.n_kv_heads
-        return 2 * c.n_layers * heads * head_width(c.d_model, c.n_heads, c.d_head)
+        return 2 * heads * head_width(c.d_model, c.n_heads, c.d_head)
 
     def cache_bytes(self, context: int, dtype: torch.dtype = torch.float32, batch: int = 1) -> int:
-        """Bytes of keys and values after `context` tokens; a model with a window needs no more than it keeps."""
-        held = context if self.config.window is None else min(context, self.config.window)
-        return batch * held * self.numbers_per_token * dtype.itemsize
+        """Bytes of keys and values after `context` tokens; a layer with a window needs no more than it keeps."""
+        c = self.config
+        held = sum(context if w is None else min(context, w + c.kept) for w in c.windows(c.n_layers))
+        return batch * held * self._numbers_per_layer * dtype.itemsize
 
     def contexts(self) -> list[int]:
         """Context lengths worth a row: 1024, 4096, ... 131072, or as far as a learned table reaches."""

@@ -7,7 +7,7 @@ from torch import nn
 
 from gnomon.attention import Cache, CrossAttention, Memory, MultiHeadAttention
 from gnomon.attention.multihead import head_width
-from gnomon.blocks import Block, DecoderBlock, FeedForward, default_width, placement
+from gnomon.blocks import Block, DecoderBlock, FeedForward, ParallelBlock, default_width, placement
 from gnomon.layout import Layout
 from gnomon.models.config import ModelConfig
 from gnomon.norm import build_norm
@@ -24,7 +24,7 @@ class Stack(nn.Module):
         """per_layer: the encoding that acts in each layer's attention; equal ones become one module."""
         super().__init__()
         build = _decoder_block if cross else _block
-        self.blocks = nn.ModuleList(build(config, causal) for _ in per_layer)
+        self.blocks = nn.ModuleList(build(config, causal, window) for window in config.windows(len(per_layer)))
         ends_in_norm = config.placement == "post"
         self.norm = nn.Identity() if ends_in_norm else build_norm(config.norm, config.d_model, config.norm_eps)
         init_linears(self.blocks, config.init_std, len(per_layer))
@@ -77,17 +77,22 @@ def _sizes(c: ModelConfig, causal: bool) -> dict[str, Any]:
     return sizes if c.max_positions is None else {**sizes, "max_positions": c.max_positions}
 
 
-def _block(c: ModelConfig, causal: bool) -> Block:
+def _block(c: ModelConfig, causal: bool, window: int | None) -> Block:
     attention = MultiHeadAttention(
-        c.d_model, c.n_heads, c.n_kv_heads, c.d_head, causal=causal, window=c.window, bias=c.bias, dropout=c.dropout
-    )
+        c.d_model, c.n_heads, c.n_kv_heads, c.d_head, causal=causal, window=window, bias=c.bias, dropout=c.dropout,
+        kept=0 if window is None else c.kept, softcap=c.softcap, sinks=c.sinks, qk_norm=c.qk_norm, norm_eps=c.norm_eps,
+    )  # fmt: skip
     around = placement(c.placement)
-    return Block(attention, _ffn(c), *(around(c.d_model, c.norm, c.norm_eps, c.dropout) for _ in range(2)))
+    wired = ParallelBlock if c.residual == "parallel" else Block
+    return wired(attention, _ffn(c), *(around(c.d_model, c.norm, c.norm_eps, c.dropout) for _ in range(2)))
 
 
-def _decoder_block(c: ModelConfig, causal: bool) -> DecoderBlock:
-    plain = _block(c, causal)
-    cross = CrossAttention(c.d_model, c.n_heads, c.n_kv_heads, c.d_head, causal=False, bias=c.bias, dropout=c.dropout)
+def _decoder_block(c: ModelConfig, causal: bool, window: int | None) -> DecoderBlock:
+    plain = _block(c, causal, window)
+    cross = CrossAttention(
+        c.d_model, c.n_heads, c.n_kv_heads, c.d_head, causal=False, bias=c.bias, dropout=c.dropout,
+        softcap=c.softcap, sinks=c.sinks, qk_norm=c.qk_norm, norm_eps=c.norm_eps,
+    )  # fmt: skip
     around = placement(c.placement)(c.d_model, c.norm, c.norm_eps, c.dropout)
     return DecoderBlock(plain.attention, cross, plain.ffn, plain.around_attention, around, plain.around_ffn)
 

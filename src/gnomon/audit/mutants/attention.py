@@ -77,20 +77,20 @@ def _everywhere(softmax: Any) -> Planting:
 @mutant("empty row", "an empty row is harmless")
 def an_empty_row_is_nan() -> Planting:
     """Softmax over nothing but -inf is 0/0."""
-    return _everywhere(lambda s, ok: s.masked_fill(~ok, float("-inf")).softmax(-1))
+    return _everywhere(lambda s, ok, sink: s.masked_fill(~ok, float("-inf")).softmax(-1))
 
 
 @mutant("empty row", "nothing seen = 0")
 def an_empty_row_is_the_mean() -> Planting:
     """Masked scores get the lowest finite number: where all are masked, all are seen alike."""
-    return _everywhere(lambda s, ok: s.masked_fill(~ok, torch.finfo(s.dtype).min).softmax(-1))
+    return _everywhere(lambda s, ok, sink: s.masked_fill(~ok, torch.finfo(s.dtype).min).softmax(-1))
 
 
 @mutant("gradient", "masked tokens get no gradient")
 def weights_are_masked_after_the_softmax() -> Planting:
     """Hidden keys get weight 0 but stay in the denominator, and get gradient through it."""
 
-    def softmax(s: Float, ok: Bool) -> Float:
+    def softmax(s: Float, ok: Bool, sink: Float | None) -> Float:
         return s.softmax(-1) * ok
 
     return _everywhere(softmax)

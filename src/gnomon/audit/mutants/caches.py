@@ -100,8 +100,8 @@ def crop_forgets_the_layout() -> Planting:
 def rolling_cache_drops_one_too_many() -> Planting:
     """The update that reaches the window's edge drops one more token than it must."""
 
-    def build(cache: RollingCache, window: int, rollback: int = 0) -> None:
-        healthy(cache, max(1, window - 2), rollback)
+    def build(cache: RollingCache, window: int, rollback: int = 0, kept: int = 0) -> None:
+        healthy(cache, max(1, window - 2), rollback, kept)
 
     healthy = RollingCache.__init__
     return patch.object(RollingCache, "__init__", build)
