@@ -32,6 +32,7 @@ FLOORS = (
     "models",
     "checkpoints",
     "train",
+    "tasks",
     "lab audit",
     "plots",
     "cli explorer",

@@ -89,6 +89,18 @@ def test_the_tokenizer_comes_back(saved):
     assert again.generate("a", max_new_tokens=2)[0].prompt_ids == [97]
 
 
+def test_the_names_of_classes_come_back_and_most_models_have_none(tmp_path):
+    model = DecoderOnly(50, 8, 1, 2)
+    assert load(save_model(tmp_path / "plain", model)).labels is None
+    assert "labels" not in json.loads((tmp_path / "plain" / "config.json").read_text())
+    model.labels = ("año", "name", "other")
+    assert load(save_model(tmp_path / "named", model)).labels == model.labels
+    file = tmp_path / "named" / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"labels": "name"}))
+    with pytest.raises(BadInput, match=r"config\.json: labels must be a list of texts"):
+        load(tmp_path / "named")
+
+
 def test_a_models_own_tokenizer_is_saved_and_one_of_bare_ids_has_none(tmp_path):
     model = model_of()
     assert load(save_model(tmp_path / "bare", model)).tokenizer is None

@@ -13,9 +13,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gnomon.checkpoints import load
+from gnomon.cli.config import resolve_config
 from gnomon.cli.main import cli
+from gnomon.cli.recipe import settings_of, settled
 from gnomon.data import Tokenizer
 from gnomon.positions import base as positions_base
+from gnomon.tasks import find
 from gnomon.train import TrainConfig, read_metrics, read_state
 
 TINY = [
@@ -41,7 +44,7 @@ def test_a_text_becomes_a_run_that_generates(folder):
     result = run("text.txt", "-o", "run", *TINY, "--steps", 4)
     assert result.exit_code == 0, result.output
     assert "run: step 4" in result.stdout
-    assert re.search(r"held out: loss \d\.\d+, perplexity \d+\.\d+, \d\.\d+ bits per byte", result.stdout)
+    assert re.search(r"held out: loss \d\.\d+, perplexity \d+\.\d+, bits per byte \d\.\d+", result.stdout)
     assert "gnomon generate run --prompt" in result.stdout
     files = {path.name for path in (folder / "run").iterdir()}
     assert files >= {"config.json", "model.safetensors", "tokenizer.json", "training", "metrics.jsonl"}
@@ -128,17 +131,16 @@ def test_a_key_of_jsonl_and_standard_input_are_read(folder):
 
 
 def test_the_default_text_is_the_standard_library(monkeypatch):
-    from gnomon.cli.recipe import Settings
-
-    assert Settings().text.sources == ("stdlib",)
-    assert Settings().preset == "mini-gpt"
+    settings = settings_of(find("text"))()
+    assert settings.kind.sources == ("stdlib",)
+    assert settings.preset == "mini-gpt"
 
 
 def test_help_tells_the_defaults_of_the_settings():
     text = " ".join(run("--help").output.split())
     for name, option in [("steps", "--steps"), ("batch_size", "--batch-size"), ("length", "--length"), ("lr", "--lr")]:
         default = getattr(TrainConfig(), name)
-        assert re.search(rf"{option} \S+ [^\[]*\[default: {default:g}[\];]", text), name
+        assert re.search(rf"{option} \S+ [^\[]*\[default: {default:g}[\];,]", text), name
 
 
 def test_an_encoding_of_your_own_is_trained_resumed_and_asked_for_by_its_module(folder, monkeypatch):
@@ -166,11 +168,8 @@ def test_an_encoding_of_your_own_is_trained_resumed_and_asked_for_by_its_module(
 
 
 def test_a_preset_has_its_own_learning_rate_unless_one_is_given():
-    from gnomon.cli.config import resolve_config
-    from gnomon.cli.recipe import Settings, settled
-
     def rate(*sets: str) -> float:
-        return settled(resolve_config(Settings, sets=sets)).train.lr
+        return settled(resolve_config(settings_of(find("text")), sets=sets)).train.lr
 
     assert rate() == TrainConfig().lr
     assert rate("preset=gpt2-small") == 6e-4
@@ -208,7 +207,7 @@ def test_a_text_that_has_changed_is_refused(folder):
     (folder / "text.txt").write_text("something else entirely\n" * 50)
     result = run("--resume", "run", "--steps", 2)
     assert result.exit_code == 3
-    assert "not the training text" in result.stderr
+    assert "not the training data" in result.stderr
 
 
 def test_a_run_of_the_library_says_how_it_is_resumed(folder):

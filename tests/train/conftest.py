@@ -9,7 +9,8 @@ import torch
 
 from gnomon.data import Corpus, Tokenizer, TokenStore
 from gnomon.models import DecoderOnly
-from gnomon.train import TrainConfig
+from gnomon.train import Task, TrainConfig
+from gnomon.train import text as task
 
 BuildModel = Callable[..., DecoderOnly]
 
@@ -21,6 +22,10 @@ class Text:
     tokenizer: Tokenizer
     train: TokenStore
     valid: TokenStore
+
+    def task(self, config: TrainConfig, train: TokenStore | None = None) -> Task:
+        """Guessing its next tokens; `train` is another text to train on."""
+        return task.Text(self.train if train is None else train, self.valid, config)
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,7 @@ from gnomon.train.config import CHANGEABLE
         ("eval_every", 0), ("save_every", -1), ("sample_every", 0), ("warmup", -1), ("seed", -1),
         ("weight_decay", -0.1),
         ("lr", 0.0), ("lr", float("nan")), ("lr", float("inf")), ("floor", 1.5), ("clip", 0.0), ("dtype", "float8"),
+        ("label_smoothing", 1.0), ("label_smoothing", -0.1),
     ],
 )  # fmt: skip
 def test_a_setting_that_cannot_be_right_is_named(setting, value):
@@ -23,8 +24,8 @@ def test_a_setting_that_cannot_be_right_is_named(setting, value):
         TrainConfig(**{setting: value})
 
 
-def test_a_batch_has_at_least_as_many_windows_as_pieces():
-    with pytest.raises(BadValue, match="2 windows cannot be cut into 3"):
+def test_a_batch_has_at_least_as_many_rows_as_pieces():
+    with pytest.raises(BadValue, match="2 rows cannot be cut into 3"):
         TrainConfig(batch_size=2, accumulate=3)
 
 

@@ -8,7 +8,7 @@ from torch import nn
 
 from gnomon.layout import Layout
 from gnomon.models import DecoderOnly
-from gnomon.train import NotFinite, adamw, training_step
+from gnomon.train import NotFinite, Windows, adamw, training_step
 from gnomon.train.loss import window_loss
 
 V = 13
@@ -34,7 +34,7 @@ def test_pieces_of_a_batch_weigh_by_their_targets(parts):
     for n in (1, parts):
         model = model_of().double()
         optimizer = adamw(model, 1e-2)
-        losses = [training_step(model, optimizer, ids, Layout.padded(UNEVEN), 1e-2, 1.0, n) for ids in batches]
+        losses = [training_step(model, optimizer, Windows(ids, Layout.padded(UNEVEN)), 1e-2, 1.0, n) for ids in batches]
         ended.append((weights(model), [loss.mean.item() for loss in losses], [int(loss.count) for loss in losses]))
     torch.testing.assert_close(ended[1][0], ended[0][0], rtol=0, atol=1e-9)
     assert ended[1][1] == pytest.approx(ended[0][1], abs=1e-12)
@@ -55,7 +55,7 @@ def test_the_activations_of_a_piece_are_freed_before_the_next():
 
     model.register_forward_pre_hook(lambda *_: at_start.append(len(alive)))
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda saved: saved.tensor):
-        training_step(model, adamw(model, 1e-3), torch.randint(0, V, (4, 6)), None, 1e-3, None, parts=4)
+        training_step(model, adamw(model, 1e-3), Windows(torch.randint(0, V, (4, 6))), 1e-3, None, parts=4)
     assert at_start == [0, 0, 0, 0]
 
 
@@ -63,7 +63,7 @@ def test_the_rate_given_is_the_rate_taken():
     model, ids = model_of(), torch.randint(0, V, (2, 6))
     window_loss(model, ids).mean.backward()
     expected = weights(model) - 0.3 * torch.cat([p.grad.flatten() for p in model.parameters()])
-    training_step(model, torch.optim.SGD(model.parameters(), lr=123.0), ids, None, 0.3, None)
+    training_step(model, torch.optim.SGD(model.parameters(), lr=123.0), Windows(ids), 0.3, None)
     torch.testing.assert_close(weights(model), expected)
 
 
@@ -72,7 +72,7 @@ def test_a_long_gradient_is_shortened_and_a_short_one_is_left():
     for clip in (None, 1e6, 1e-3):
         model = model_of()
         before = weights(model)
-        training_step(model, torch.optim.SGD(model.parameters()), ids, None, 1.0, clip)
+        training_step(model, torch.optim.SGD(model.parameters()), Windows(ids), 1.0, clip)
         moved[clip] = weights(model) - before
     assert moved[1e6].equal(moved[None])
     assert moved[1e-3].norm().item() == pytest.approx(1e-3, rel=1e-2)
@@ -82,7 +82,7 @@ def test_a_long_gradient_is_shortened_and_a_short_one_is_left():
 def test_the_loss_returned_is_that_before_the_step_and_holds_no_graph():
     model, ids = model_of(), torch.randint(0, V, (2, 6))
     expected = window_loss(model, ids).mean.item()
-    loss = training_step(model, adamw(model, 1e-2), ids, None, 1e-2, 1.0)
+    loss = training_step(model, adamw(model, 1e-2), Windows(ids), 1e-2, 1.0)
     assert loss.mean.item() == expected
     assert not loss.total.requires_grad
     assert window_loss(model, ids).mean.item() < expected
@@ -91,7 +91,7 @@ def test_the_loss_returned_is_that_before_the_step_and_holds_no_graph():
 def test_a_batch_of_nothing_but_padding_leaves_finite_weights_and_a_loss_of_zero():
     model = model_of()
     at = Layout.padded(torch.zeros(2, 6, dtype=torch.bool))
-    loss = training_step(model, adamw(model, 1e-2), torch.randint(0, V, (2, 6)), at, 1e-2, 1.0)
+    loss = training_step(model, adamw(model, 1e-2), Windows(torch.randint(0, V, (2, 6)), at), 1e-2, 1.0)
     assert loss.mean == 0
     assert loss.count == 0
     assert weights(model).isfinite().all()
@@ -101,14 +101,14 @@ def test_a_batch_of_nothing_but_padding_leaves_finite_weights_and_a_loss_of_zero
 def test_numbers_that_overflow_change_nothing(where):
     model, ids = model_of(), torch.randint(0, V, (2, 6))
     optimizer = adamw(model, 1e-2)
-    training_step(model, optimizer, ids, None, 1e-2, 1.0)
+    training_step(model, optimizer, Windows(ids), 1e-2, 1.0)
     if where == "loss":
         model.head.register_forward_hook(lambda module, args, logits: logits + torch.inf)
     else:
         model.stack.norm.weight.register_hook(lambda gradient: gradient * torch.inf)
     before, moments = weights(model), optimizer.state[model.stack.norm.weight]["exp_avg"].clone()
     with pytest.raises(NotFinite, match=r"learning rate of 0\.01"):
-        training_step(model, optimizer, ids, None, 1e-2, 1.0)
+        training_step(model, optimizer, Windows(ids), 1e-2, 1.0)
     assert weights(model).equal(before)
     assert optimizer.state[model.stack.norm.weight]["exp_avg"].equal(moments)
 
@@ -118,6 +118,6 @@ def test_bfloat16_runs_the_products_in_it_and_keeps_the_weights_wide():
     model.stack.blocks[0].ffn.up.register_forward_hook(lambda module, args, out: seen.append(out.dtype))
     ids = torch.randint(0, V, (1, 3))
     for dtype in (torch.float32, torch.bfloat16):
-        training_step(model, adamw(model, 1e-2), ids, None, 1e-2, 1.0, dtype=dtype)
+        training_step(model, adamw(model, 1e-2), Windows(ids), 1e-2, 1.0, dtype=dtype)
     assert seen == [torch.float32, torch.bfloat16]
     assert {p.dtype for p in model.parameters()} == {torch.float32}

@@ -1,6 +1,7 @@
 """Run folders: a model as files that any program can read, replaced so that a crash never costs the last good one.
 
-    RUN/config.json         the model's config, the dtype of its weights, the version of this format
+    RUN/config.json         the model's config, the dtype of its weights, the version of this format, and the names of
+                            its classes ("labels") if it tells classes apart
     RUN/model.safetensors   the weights by name, each once: a tied head has none of its own
     RUN/tokenizer.json      in the format of the tokenizers library; absent for a model of bare ids
 
@@ -102,6 +103,8 @@ def write_model(new: Path, model: nn.Module, tokenizer: Tokenizer | None = None,
         "tokenizer": None if tokenizer is None else TOKENIZER,
         "model": inner.config.to_dict(),
     }
+    if inner.labels is not None:
+        about["labels"] = list(inner.labels)
     write_json(new / CONFIG, about)
     if tokenizer is not None:
         tokenizer.save(new)
@@ -178,7 +181,8 @@ def load(
     *,
     kind: type[Model] = Model,
 ) -> Model:
-    """The model of a run folder, ready to use (in eval mode), with its tokenizer as `.tokenizer`.
+    """The model of a run folder, ready to use (in eval mode), with its tokenizer as `.tokenizer` and its classes as
+    `.labels`.
 
     dtype   None keeps the one it was saved in; device, dtype: objects of torch or names, "auto" too
     kind    the architecture that is needed; another one in the folder is a BadInput
@@ -195,6 +199,7 @@ def load(
         )
     fill(model, read_tensors(folder / WEIGHTS)[0], folder / WEIGHTS)
     model.tokenizer = None if about["tokenizer"] is None else _tokenizer(folder / TOKENIZER, model.config.vocab_size)
+    model.labels = _labels(about, folder / CONFIG)
     place = resolve_device(device) if isinstance(device, str) else device
     wanted = resolve_dtype(dtype, place) if isinstance(dtype, str) else stored if dtype is None else dtype
     return model.to(place, wanted).eval()
@@ -269,6 +274,15 @@ def _build(config: Mapping[str, Any], file: Path) -> Model:
             return build(ModelConfig.from_dict(config))
     except (ValueError, TypeError, RuntimeError) as error:  # a value that no model can have, or no memory
         raise BadInput(f"{file}: {error}") from error
+
+
+def _labels(about: Mapping[str, Any], file: Path) -> tuple[str, ...] | None:
+    labels = about.get("labels")
+    if labels is None:
+        return None
+    if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
+        raise BadInput(f"{file}: labels must be a list of texts, the names of the classes")
+    return tuple(labels)
 
 
 def _tokenizer(file: Path, vocab_size: int) -> Tokenizer:

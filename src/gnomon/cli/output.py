@@ -3,10 +3,15 @@
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import asdict
 from numbers import Integral, Real
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from gnomon.train import Evaluation
 
 SCHEMA_VERSION = 1
 
@@ -37,4 +42,14 @@ def print_json(payload: Mapping[str, object]) -> None:
     click.echo(json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False))
 
 
-__all__ = ["SCHEMA_VERSION", "print_json"]
+def measures_json(evaluation: "Evaluation") -> dict[str, object]:
+    """An evaluation's values by name, the number of its targets, and under "measures" the intervals with them."""
+    named = {name.replace(" ", "_"): measure for name, measure in evaluation.measures.items()}
+    return {
+        **{name: measure.value for name, measure in named.items()},
+        "held_out_tokens": evaluation.targets,
+        "measures": {name: asdict(measure) for name, measure in named.items()},
+    }
+
+
+__all__ = ["SCHEMA_VERSION", "measures_json", "print_json"]

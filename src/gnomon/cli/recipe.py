@@ -1,69 +1,84 @@
-"""What `gnomon train` trains on what: its settings, and how they become text, a tokenizer and a model."""
+"""What `gnomon train` trains on what: its settings, and how they become a tokenizer, a model and a task."""
 
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, make_dataclass, replace
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
 import torch
-from tqdm import tqdm
 
-from gnomon.cli.config import Resolved
-from gnomon.data import Corpus, Tokenizer, TokenStore
-from gnomon.errors import BadInput
+from gnomon.cli.config import Resolved, plain_settings
+from gnomon.data import Tokenizer
+from gnomon.errors import BadInput, BadValue
 from gnomon.layout import Layout
-from gnomon.models import PRESETS, DecoderOnly, preset
-from gnomon.train import State, TrainConfig
+from gnomon.models import PRESETS, Model, ModelConfig, preset
+from gnomon.tasks import Kind, find
+from gnomon.train import TrainConfig
 
-NOT_PATHS = ("-", "stdlib")
 RATES = {"gpt2-small": 6e-4}  # where TrainConfig's is too high: Brown et al. 2020, arXiv:2005.14165, table 2.1
 
 
 @dataclass(frozen=True)
-class Text:
-    """Where the text comes from and how much of it is held out."""
-
-    sources: tuple[str, ...] = ("stdlib",)
-    text_key: str = "text"
-    held_out: float = 0.05
-
-    def anywhere(self) -> "Text":
-        """The same text, found from any folder."""
-        found = tuple(s if s in NOT_PATHS else str(Path(s).absolute()) for s in self.sources)
-        return Text(found, self.text_key, self.held_out)
-
-
-@dataclass(frozen=True)
 class Settings:
-    """The tables and keys of a run's TOML file, and of --set."""
+    """The keys and tables of a run's TOML file, and of --set. Each kind of task adds the table of its name."""
 
-    preset: str = "mini-gpt"
+    task: str = "text"
+    preset: str | None = None  # of the model; the task's own where it is not given
     tokenizer: str = "bpe"
-    vocab_size: int | None = None  # of a bpe vocabulary; the preset's where it is not given
-    text: Text = field(default_factory=Text)
+    vocab_size: int | None = None  # of a bpe vocabulary; the model's default where it is not given
     position: dict[str, Any] = field(default_factory=dict)  # name, and options of that encoding
     model: dict[str, Any] = field(default_factory=dict)  # changes to the preset
     train: TrainConfig = field(default_factory=TrainConfig)
+
+    @property
+    def kind(self) -> Kind:
+        """The table of the task."""
+        kind: Kind = getattr(self, self.task)
+        return kind
+
+    @property
+    def base(self) -> dict[str, Any]:
+        """The model before its changes."""
+        return dict(self.kind.default_model) if self.preset is None else PRESETS[self.preset]
+
+
+def settings_of(kind: type[Kind]) -> type[Settings]:
+    """Settings with a kind's defaults and its own table."""
+    fields = [
+        ("task", str, field(default=kind.name)),
+        ("preset", str | None, field(default=kind.preset)),
+        ("tokenizer", str, field(default=kind.default_tokenizer)),
+        ("train", TrainConfig, field(default=kind.default_train)),
+        (kind.name, kind, field(default_factory=kind)),
+    ]
+    return make_dataclass("Settings", fields, bases=(Settings,), frozen=True)
+
+
+def chosen_kind(flag: str | None, file: Path | None, sets: Sequence[str]) -> type[Kind]:
+    """The kind of task that the command line or the file names."""
+    return find(flag or str(plain_settings(file, sets).get("task", Settings.task)))
 
 
 def settled(resolved: Resolved[Settings]) -> Settings:
     """The settings, with the preset's learning rate where nobody chose one; BadValue for an unknown preset."""
     settings = resolved.config
-    preset(settings.preset)
+    if settings.preset is not None:
+        preset(settings.preset)
     if settings.preset not in RATES or "train.lr" in resolved.origins:
         return settings
     return replace(settings, train=replace(settings.train, lr=RATES[settings.preset]))
 
 
-def make_tokenizer(settings: Settings, training: Corpus) -> Tokenizer:
-    """Learn a vocabulary from the training text, never from what is held out, or load one from a file or folder."""
+def make_tokenizer(settings: Settings) -> Tokenizer:
+    """Learn a vocabulary from the training data, never from what is held out, or load one from a file or folder."""
     if settings.tokenizer == "bytes":
         return Tokenizer.bytes()
     if settings.tokenizer == "characters":
-        return Tokenizer.characters(training.texts)
+        return Tokenizer.characters(settings.kind.texts())
     if settings.tokenizer == "bpe":
-        size = preset(settings.preset).vocab_size if settings.vocab_size is None else settings.vocab_size
-        return Tokenizer.bpe(training.texts, size)
+        size = settings.base["vocab_size"] if settings.vocab_size is None else settings.vocab_size
+        return Tokenizer.bpe(settings.kind.texts(), size)
     if not Path(settings.tokenizer).exists():
         raise BadInput(
             f"there is no tokenizer {settings.tokenizer!r}: give bpe, bytes, characters, or a tokenizer.json"
@@ -71,62 +86,35 @@ def make_tokenizer(settings: Settings, training: Corpus) -> Tokenizer:
     return Tokenizer.load(settings.tokenizer)
 
 
-def make_model(settings: Settings, tokenizer: Tokenizer) -> DecoderOnly:
+def make_model(settings: Settings, tokenizer: Tokenizer) -> Model:
     """The preset with its changes, over this vocabulary, with first weights drawn from the seed."""
+    base = settings.base
     changes = {"vocab_size": tokenizer.vocab_size, **settings.model}
     if settings.position:
-        changes["position"] = {"name": PRESETS[settings.preset]["position"], **settings.position}
+        changes["position"] = {"name": base.get("position", "rope"), **settings.position}
     torch.manual_seed(settings.train.seed)
-    model = DecoderOnly.from_preset(settings.preset, **changes)
+    model = settings.kind.new_model(ModelConfig.from_dict({**base, **changes}))
     model.check(Layout.dense(1, settings.train.length))
     model.tokenizer = tokenizer
     return model
 
 
-def tokenized(corpus: Corpus, tokenizer: Tokenizer, quiet: bool) -> TokenStore:
-    """The corpus as token ids, encoded where the cache does not hold them yet."""
-    with tqdm(total=0, desc="tokenizing", unit="B", unit_scale=True, leave=False, disable=quiet, delay=1) as bar:
-
-        def progress(done: int, total: int) -> None:
-            bar.total = total
-            bar.update(done - bar.n)
-
-        return TokenStore.open(corpus, tokenizer, progress=progress)
-
-
 def free_folder(settings: Settings) -> Path:
-    """runs/<preset>-<position>, or the first of its numbered namesakes that does not exist yet."""
-    position = settings.position.get("name", PRESETS[settings.preset]["position"])
-    first = Path("runs", f"{settings.preset}-{position}")
+    """runs/<preset>-<position> or runs/<task>, or the first of its numbered namesakes that does not exist yet."""
+    position = settings.position.get("name", settings.base.get("position", "rope"))
+    title = settings.kind.title() if settings.preset is None else f"{settings.preset}-{position}"
+    first = Path("runs", title)
     numbered = (first.with_name(f"{first.name}-{n}") for n in count(2))
     return next(folder for folder in chain([first], numbered) if not folder.exists())
 
 
-def origin_of(settings: Settings) -> dict[str, Any]:
-    """What a resumed run is told about its text."""
-    return {"preset": settings.preset, "text": asdict(settings.text.anywhere())}
-
-
-def text_of(state: State, folder: Path) -> Text:
-    """The text that a run was started on."""
-    try:
-        text = state.origin["text"]
-        return Text(tuple(text["sources"]), text["text_key"], text["held_out"])
-    except (KeyError, TypeError) as error:
-        raise BadInput(
-            f"{folder} does not say what text it was trained on, so it was not started by gnomon train: go on with "
-            "gnomon.train.resume"
-        ) from error
+def sources_key(kind: type[Kind]) -> str:
+    """The setting that the SOURCES of the command line are; BadValue for a kind that takes none."""
+    if kind.takes is None:
+        raise BadValue(f"the task {kind.name} makes its own data: leave the sources out")
+    return f"{kind.name}.{kind.takes}"
 
 
 __all__ = [
-    "Settings",
-    "Text",
-    "free_folder",
-    "make_model",
-    "make_tokenizer",
-    "origin_of",
-    "settled",
-    "text_of",
-    "tokenized",
-]
+    "Settings", "chosen_kind", "free_folder", "make_model", "make_tokenizer", "settings_of", "settled", "sources_key",
+]  # fmt: skip

@@ -1,4 +1,4 @@
-"""`gnomon train`: a model from text, kept in a run folder, stopped and resumed at will."""
+"""`gnomon train`: a model from text or another task, kept in a run folder, stopped and resumed at will."""
 
 import shlex
 from collections.abc import Iterator
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gnomon.cli.config import resolve_config
 from gnomon.cli.options import (
     config_options,
     device_option,
@@ -21,18 +20,20 @@ from gnomon.cli.options import (
     threads_option,
     typed_flags,
 )
-from gnomon.cli.output import print_json
+from gnomon.cli.output import measures_json, print_json
 from gnomon.errors import BadValue
 from gnomon.glossary import grouped
 
 if TYPE_CHECKING:
     from gnomon.cli.config import Resolved
     from gnomon.cli.recipe import Settings
+    from gnomon.tasks import Kind
     from gnomon.train import Report
 
-# The options that are settings, and the names these have in a TOML file and for --set.
+# The options that are settings, and the names these have in a TOML file and for --set; {task} is that of the task.
 FLAGS = {
-    "sources": "text.sources", "text_key": "text.text_key", "held_out": "text.held_out",
+    "sources": "{task}.sources", "text_key": "{task}.text_key", "held_out": "{task}.held_out",
+    "source": "{task}.source", "target": "{task}.target",
     "tokenizer": "tokenizer", "vocab_size": "vocab_size", "preset": "preset", "position": "position.name",
     "steps": "train.steps", "batch_size": "train.batch_size", "length": "train.length", "lr": "train.lr",
     "seed": "train.seed", "dtype": "train.dtype",
@@ -43,16 +44,19 @@ FLAGS = {
 @click.argument("sources", nargs=-1)
 @click.option("--output", "-o", type=click.Path(path_type=Path), help="New run folder.  [default: in runs/]")
 @click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="Go on with the run in this folder.")
-@click.option("--preset", help="mini-gpt, mini-llama or gpt2-small.  [default: mini-gpt]")
+@click.option("--task", help="What to learn; gnomon train --task list tells.  [default: text]")
+@click.option("--source", help="Language that is read (numbers): en, es, pt, pt-br or digits.")
+@click.option("--target", help="Language that is written (numbers).")
+@click.option("--preset", help="mini-gpt, mini-llama or gpt2-small.  [default: mini-gpt, or the task's]")
 @click.option("--position", help="Position encoding; its options: --set position.base=1e6.  [default: the preset's]")
 @click.option("--tokenizer", help="bpe, bytes, characters, or a tokenizer.json.  [default: bpe]")
 @click.option("--vocab-size", type=int, help="Tokens of a bpe vocabulary.  [default: the preset's]")
 @click.option("--text-key", help="Key of the text in JSONL files.  [default: text]")
-@click.option("--held-out", type=float, help="Share of the text held out for evaluation.  [default: 0.05]")
-@click.option("--steps", type=int, help="Optimizer steps.  [default: 2500]")
-@click.option("--batch-size", type=int, help="Windows a step.  [default: 16]")
-@click.option("--length", type=int, help="Tokens a window.  [default: 64]")
-@click.option("--lr", type=float, help="Highest learning rate.  [default: 0.003; gpt2-small 0.0006]")
+@click.option("--held-out", type=float, help="Share of the data held out for evaluation.  [default: 0.05]")
+@click.option("--steps", type=int, help="Optimizer steps.  [default: 2500, or the task's]")
+@click.option("--batch-size", type=int, help="Rows a step.  [default: 16, or the task's]")
+@click.option("--length", type=int, help="Tokens a row.  [default: 64, or the task's]")
+@click.option("--lr", type=float, help="Highest learning rate.  [default: 0.003; gpt2-small 0.0006; or the task's]")
 @seed_option
 @device_option
 @dtype_option
@@ -67,6 +71,7 @@ def command(
     /,
     output: Path | None,
     resume: Path | None,
+    task: str | None,
     device: str,
     threads: int | None,
     config_file: Path | None,
@@ -79,49 +84,77 @@ def command(
 
     stdlib, the default, is the source text of this machine's Python library. Ctrl-C saves and stops; --resume RUN goes
     on as if nothing had happened. Every setting can be given as --set train.warmup=200, --set model.d_model=256 or
-    --set position.base=1e6, or under the same names in a TOML file.
+    --set position.base=1e6, or under the same names in a TOML file. With --task it learns something else than a text.
     """
-    from gnomon.cli.recipe import Settings, settled
+    from gnomon.cli.config import resolve_config
+    from gnomon.cli.recipe import chosen_kind, settings_of, settled
     from gnomon.device import set_threads
+    from gnomon.tasks import saved_kind
+    from gnomon.train import read_state
 
+    if task == "list":
+        click.echo(_kinds())
+        return
     set_threads(threads)
-    resolved = resolve_config(Settings, config_file, settings, typed_flags(ctx, FLAGS))
+    if resume is not None and output is not None:
+        raise BadValue("--resume goes on in the run's own folder: leave --output out")
+    if resume is None:
+        kind = chosen_kind(task, config_file, settings)
+    else:
+        kind = type(saved_kind(read_state(resume), resume))
+    resolved = resolve_config(settings_of(kind), config_file, settings, _flags(ctx, kind))
     if resume is None:
         report = _start(settled(resolved), output, device, quiet)
-    elif output is None:
-        report = _go_on(resume, resolved, device, quiet)
     else:
-        raise BadValue("--resume goes on in the run's own folder: leave --output out")
+        report = _go_on(resume, resolved, device, quiet)
     if as_json:
         print_json(_as_json(report))
     else:
         click.echo(_written(report, imports_again(ctx)))
 
 
+def _flags(ctx: click.Context, kind: "type[Kind]") -> dict[str, object]:
+    """The options that were typed, under the names of this task's settings."""
+    from gnomon.cli.recipe import sources_key
+
+    flags = typed_flags(ctx, {name: key.format(task=kind.name) for name, key in FLAGS.items()})
+    sources = ctx.params["sources"]
+    flags.pop(f"{kind.name}.sources", None)
+    return {**flags, sources_key(kind): sources} if sources else flags
+
+
+def _kinds() -> str:
+    from gnomon.tasks import kinds
+
+    known = kinds()
+    width = max(map(len, known))
+    return "\n".join(f"{name:{width}}  {kind.about}" for name, kind in known.items())
+
+
 def _start(settings: "Settings", output: Path | None, device: str, quiet: bool) -> "Report":
-    from gnomon.cli.recipe import free_folder, make_model, make_tokenizer, origin_of, tokenized
-    from gnomon.data import Corpus
+    from gnomon.cli.recipe import free_folder, make_model, make_tokenizer
     from gnomon.device import resolve_device
     from gnomon.train import train
     from gnomon.train.loop import check_new
 
     folder = check_new(output or free_folder(settings))
     where = resolve_device(device)
-    corpus = Corpus.open(settings.text.sources, settings.text.text_key)
-    _tell(corpus.describe(), quiet)
-    training, held_out = corpus.split(settings.text.held_out)
-    tokenizer = make_tokenizer(settings, training)
+    kind = settings.kind
+    _tell(kind.describe(), quiet)
+    tokenizer = make_tokenizer(settings)
     model = make_model(settings, tokenizer).to(where)
     size = grouped(sum(p.numel() for p in model.parameters()))
-    _tell(f"{settings.preset}: {size} parameters, {tokenizer.vocab_size} tokens ({tokenizer.kind}) -> {folder}", quiet)
-    stores = tokenized(training, tokenizer, quiet), tokenized(held_out, tokenizer, quiet)
+    name = settings.preset or model.architecture
+    _tell(f"{name}: {size} parameters, {tokenizer.vocab_size} tokens ({tokenizer.kind}) -> {folder}", quiet)
+    task = kind.task(tokenizer, settings.train, quiet)
+    origin = {"preset": settings.preset, **kind.saved()}
     with _way_on(folder):
-        return train(model, *stores, settings.train, folder, origin=origin_of(settings), quiet=quiet)
+        return train(model, task, settings.train, folder, origin=origin, quiet=quiet)
 
 
 def _go_on(folder: Path, resolved: "Resolved[Settings]", device: str, quiet: bool) -> "Report":
-    from gnomon.cli.recipe import text_of, tokenized
-    from gnomon.data import Corpus, Tokenizer
+    from gnomon.data import Tokenizer
+    from gnomon.tasks import saved_kind
     from gnomon.train import read_state, resume
 
     for key in resolved.origins:
@@ -131,13 +164,10 @@ def _go_on(folder: Path, resolved: "Resolved[Settings]", device: str, quiet: boo
     changes = {name: getattr(resolved.config.train, name) for name in given}
     state = read_state(folder)
     config = state.config.changed(**changes)
-    text = text_of(state, folder)
-    training, held_out = Corpus.open(text.sources, text.text_key).split(text.held_out)
-    tokenizer = Tokenizer.load(folder)
+    task = saved_kind(state, folder).task(Tokenizer.load(folder), config, quiet)
     _tell(f"{folder}: step {state.step} of {config.steps}", quiet)
-    stores = tokenized(training, tokenizer, quiet), tokenized(held_out, tokenizer, quiet)
     with _way_on(folder):
-        return resume(folder, *stores, device=device, changes=changes, quiet=quiet)
+        return resume(folder, task, device=device, changes=changes, quiet=quiet)
 
 
 @contextmanager
@@ -157,14 +187,10 @@ def _tell(text: str, quiet: bool) -> None:
 
 
 def _as_json(report: "Report") -> dict[str, Any]:
-    found = report.evaluation
     return {
         "run": report.folder,
         "steps": report.steps,
-        "loss": found.loss,
-        "perplexity": found.perplexity,
-        "bits_per_byte": found.bits_per_byte,
-        "held_out_tokens": found.targets,
+        **measures_json(report.evaluation),
         "samples": report.samples,
         "seconds": report.seconds,
         "tokens_per_second": report.tokens_per_second,
@@ -172,12 +198,15 @@ def _as_json(report: "Report") -> dict[str, Any]:
 
 
 def _written(report: "Report", again: str) -> str:
+    from gnomon.tasks import saved_kind
+    from gnomon.train import read_state
+
+    kind = saved_kind(read_state(report.folder), report.folder)
     samples = "".join(f"--- sample {n} ---\n{text}\n\n" for n, text in enumerate(report.samples, start=1))
     speed = f", {grouped(round(report.tokens_per_second))} tokens/s" if report.tokens_per_second else ""
     return (
         f"{report.folder}: step {report.steps}, {report.seconds:.0f} s{speed}\n"
-        f"held out: {report.evaluation}\n\n{samples}"
-        f"Let it write: gnomon generate {shlex.quote(str(report.folder))} --prompt 'def '{again}"
+        f"held out: {report.evaluation}\n\n{samples}{kind.next_step(report.folder)}{again}"
     )
 
 

@@ -10,7 +10,7 @@ from gnomon.errors import BadValue
 from gnomon.lab.machine import cores
 from gnomon.lab.settings import Settings
 from gnomon.models import DecoderOnly
-from gnomon.train import adamw, training_step
+from gnomon.train import Windows, adamw, training_step
 
 TIMED = 6  # steps
 SLACK = 1.1  # processes side by side share memory and caches
@@ -31,7 +31,7 @@ def seconds_per_step(settings: Settings, vocab_size: int) -> float:
             times = []
             for _ in range(TIMED):
                 began = time.perf_counter()
-                training_step(model, optimizer, ids, None, r.lr, r.clip)
+                training_step(model, optimizer, Windows(ids), r.lr, r.clip)
                 times.append(time.perf_counter() - began)
     finally:
         torch.set_num_threads(before)

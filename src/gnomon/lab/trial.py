@@ -20,7 +20,7 @@ from gnomon.lab.protocols import Targets, by_position, choose_targets, far_atten
 from gnomon.lab.settings import Settings, Trial
 from gnomon.models import DecoderOnly
 from gnomon.positions import PositionEncoding
-from gnomon.train import adamw, training_step, warmup_cosine
+from gnomon.train import Windows, adamw, training_step, warmup_cosine
 
 MEASURED = "measured.json"
 LOSSES = 200  # points kept of the training curve
@@ -211,7 +211,7 @@ def train(
         began = time.process_time()
         rate = warmup_cosine(step, peak, r.warmup, r.steps, r.floor * peak)
         ids = torch.from_numpy(batches.batch(step)).to(device)
-        loss = training_step(model, optimizer, ids, None, rate, r.clip)
+        loss = training_step(model, optimizer, Windows(ids), rate, r.clip)
         seconds.append(time.process_time() - began)
         if (step + 1) % every == 0 or step + 1 == r.steps:
             losses.append([step + 1, loss.mean.item()])

@@ -1,22 +1,30 @@
 """Training: loss, optimizer, schedule, the step, and runs that can be stopped and gone on with."""
 
 from gnomon.train.config import TrainConfig
-from gnomon.train.evaluation import Evaluation, evaluate
+from gnomon.train.evaluation import Evaluation
 from gnomon.train.loop import Report, resume, train
 from gnomon.train.loss import Loss, cross_entropy, next_token_loss, window_loss
+from gnomon.train.measure import Measure
 from gnomon.train.metrics import plot_loss, read_metrics
 from gnomon.train.optim import adamw
 from gnomon.train.schedule import warmup_cosine
 from gnomon.train.state import State, read_state
 from gnomon.train.step import NotFinite, training_step
+from gnomon.train.task import Batch, Task
+from gnomon.train.text import Text, Windows, evaluate
 
 __all__ = [
+    "Batch",
     "Evaluation",
     "Loss",
+    "Measure",
     "NotFinite",
     "Report",
     "State",
+    "Task",
+    "Text",
     "TrainConfig",
+    "Windows",
     "adamw",
     "cross_entropy",
     "evaluate",

@@ -1,4 +1,4 @@
-"""TrainConfig: everything that decides how a run goes, besides the model and the text."""
+"""TrainConfig: everything that decides how a run goes, besides the model and the task."""
 
 from dataclasses import dataclass, fields, replace
 from math import isfinite
@@ -16,20 +16,21 @@ class TrainConfig:
     """How to train. Counts are of optimizer steps; None in `..._every` means only at the end."""
 
     steps: int = 2500
-    batch_size: int = 16  # windows a step
-    length: int = 64  # targets a window
+    batch_size: int = 16  # rows a step: windows of text, sentences
+    length: int = 64  # tokens a row has at most; all windows of text have as many
     lr: float = 3e-3  # the highest rate
     warmup: int = 100  # steps up to it
     floor: float = 0.1  # the share of it left at the last step
     weight_decay: float = 0.1
     clip: float | None = 1.0  # longest gradient
+    label_smoothing: float = 0.0  # the share of each target's probability spread over the other classes
     accumulate: int = 1  # pieces a batch is computed in, to save memory; the result is the same
     log_every: int = 10
     eval_every: int | None = 500
-    eval_windows: int = 1024  # held-out windows measured each time, spread evenly
+    eval_windows: int = 1024  # held-out rows measured each time, spread evenly
     save_every: int | None = 500
     sample_every: int | None = 500
-    seed: int = 0  # of the order of the text and of dropout
+    seed: int = 0  # of the order of the data and of dropout
     dtype: str = "auto"  # of the products, see training_dtype
 
     def __post_init__(self) -> None:
@@ -44,10 +45,12 @@ class TrainConfig:
             raise BadValue(f"lr must be a number above 0, got {self.lr}")
         if not 0 <= self.floor <= 1:
             raise BadValue(f"floor is the share of lr that is left at the end, between 0 and 1; got {self.floor}")
+        if not 0 <= self.label_smoothing < 1:
+            raise BadValue(f"label_smoothing must be at least 0 and below 1, got {self.label_smoothing}")
         if self.clip is not None and not self.clip > 0:
             raise BadValue(f"clip must be above 0, or none for no limit; got {self.clip}")
         if self.accumulate > self.batch_size:
-            raise BadValue(f"a batch of {self.batch_size} windows cannot be cut into {self.accumulate} pieces")
+            raise BadValue(f"a batch of {self.batch_size} rows cannot be cut into {self.accumulate} pieces")
         if self.dtype not in ("auto", *DTYPES):
             raise unknown("dtype", self.dtype, ("auto", *DTYPES))
         if self.dtype == "float16":

@@ -1,66 +1,53 @@
-"""How well a model guesses held-out text: nats per token, perplexity, and bits per byte, fair to any tokenizer."""
+"""Evaluation: what was measured of a model on held-out data, by name."""
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-import torch
-from torch import nn
+from gnomon.train.measure import Floats, Measure, ratio
 
-from gnomon.data import EvalWindows, bits_per_byte
-from gnomon.generate import evaluating
-from gnomon.train.loss import window_loss
-from gnomon.train.step import mixed
+# How a measure is written where six digits are not the right way.
+WRITTEN: Mapping[str, Callable[[float], str]] = {
+    "loss": "{:.4f}".format,
+    "perplexity": "{:.2f}".format,
+    "bits per byte": "{:.4f}".format,
+}
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a model paid for some text."""
+    """Measures by name; "loss", in nats per target, is always among them."""
 
-    nats: float  # over all targets
-    targets: int
-    n_bytes: int  # of UTF-8 that the targets stand for
+    measures: Mapping[str, Measure]
+    targets: int  #: labels the loss is a mean over
 
     @property
     def loss(self) -> float:
-        """Nats per token: the mean over all targets, whatever batches they came in."""
-        return self.nats / self.targets
-
-    @property
-    def perplexity(self) -> float:
-        """exp(loss)."""
-        return math.exp(self.loss) if self.loss < 700 else math.inf
-
-    @property
-    def bits_per_byte(self) -> float:
-        """Bits per UTF-8 byte of the text: comparable between tokenizers."""
-        return bits_per_byte(self.nats, self.n_bytes)
+        """Nats per target: the mean over all of them, whatever batches they came in."""
+        return self.measures["loss"].value
 
     def as_metrics(self) -> dict[str, float]:
-        """The three numbers under the names they have in metrics.jsonl."""
-        return {
-            "valid_loss": self.loss,
-            "valid_perplexity": self.perplexity,
-            "valid_bits_per_byte": self.bits_per_byte,
-        }
+        """The values under the names they have in metrics.jsonl: valid_loss, valid_perplexity, valid_bits_per_byte."""
+        return {f"valid_{name.replace(' ', '_')}": measure.value for name, measure in self.measures.items()}
 
     def __str__(self) -> str:
-        return f"loss {self.loss:.4f}, perplexity {self.perplexity:.2f}, {self.bits_per_byte:.4f} bits per byte"
+        return ", ".join(f"{name} {written(name, measure.value)}" for name, measure in self.measures.items())
 
 
-@torch.no_grad()
-def evaluate(
-    model: nn.Module, windows: EvalWindows, batch_size: int = 32, dtype: torch.dtype = torch.float32
-) -> Evaluation:
-    """Measure a model on windows of text, without dropout; the model comes back in the mode it was in."""
-    device = next(model.parameters()).device
-    nats, targets = 0.0, 0
-    with evaluating(model):
-        for start in range(0, len(windows.ids), batch_size):
-            ids = torch.from_numpy(windows.ids[start : start + batch_size].astype("int64")).to(device)
-            with mixed(device, dtype):
-                loss = window_loss(model, ids)
-            nats, targets = nats + loss.total.item(), targets + int(loss.count)
-    return Evaluation(nats, targets, int(windows.n_bytes.sum()))
+def written(name: str, value: float) -> str:
+    """The value of a measure for a reader."""
+    return WRITTEN.get(name, "{:.4f}".format)(value)
 
 
-__all__ = ["Evaluation", "evaluate"]
+def of_losses(nats: Floats, targets: Floats, more: Mapping[str, Measure] | None = None) -> Evaluation:
+    """An evaluation from nats (n,) and targets (n,) of independent units: loss, perplexity, and `more` measures."""
+    loss = ratio(nats, targets)
+    return Evaluation({"loss": loss, "perplexity": loss.map(exp), **(more or {})}, int(targets.sum()))
+
+
+def exp(nats: float) -> float:
+    """Perplexity of a loss; infinite where a float cannot hold it."""
+    return math.exp(nats) if nats < 700 else math.inf
+
+
+__all__ = ["Evaluation", "exp", "of_losses", "written"]

@@ -1,7 +1,7 @@
 """Training: steps in order, a save now and then, and a run folder that can always be gone on with.
 
 A run that was stopped and resumed is the uninterrupted run, bit for bit on the same machine with as many threads: what
-step s does depends on the config, the text and s alone.
+step s does depends on the config, the task and s alone.
 """
 
 import sys
@@ -17,7 +17,6 @@ from torch import nn
 from tqdm import tqdm
 
 from gnomon.checkpoints.native import load, sweep
-from gnomon.data import TokenStore
 from gnomon.errors import BadInput, BadValue
 from gnomon.train.config import TrainConfig
 from gnomon.train.evaluation import Evaluation
@@ -25,6 +24,7 @@ from gnomon.train.interrupt import ctrl_c_asks
 from gnomon.train.metrics import MetricsLog, plot_loss
 from gnomon.train.run import Run
 from gnomon.train.state import read_state, restore
+from gnomon.train.task import Task
 
 METRICS, PLOT = "metrics.jsonl", "loss.png"
 
@@ -35,41 +35,40 @@ class Report:
 
     folder: Path
     steps: int
-    evaluation: Evaluation  #: on held-out text
-    samples: list[str]  #: what the model writes from the start of a document; empty without a tokenizer
+    evaluation: Evaluation  #: on what is held out
+    samples: list[str]  #: what the model can do, see the task
     seconds: float  #: of this call
     tokens_per_second: float  #: of this call's steps; 0 if there were none
 
 
 def train(
     model: nn.Module,
-    train_store: TokenStore,
-    valid_store: TokenStore,
+    task: Task,
     config: TrainConfig,
     run_folder: str | Path,
     *,
     origin: Mapping[str, Any] | None = None,
     quiet: bool = False,
 ) -> Report:
-    """Train a causal model where it is (its device) and keep it in a new run folder.
+    """Train a model on a task, where it is (its device), and keep it in a new run folder.
 
-    origin  kept in the state of the run for whoever resumes it: for example where the text came from
+    task    made with this config: `Text(train_store, valid_store, config)` for a language model
+    origin  kept in the state of the run for whoever resumes it: for example where the data came from
     quiet   no progress bar and no samples on standard error
 
     The first Ctrl-C ends the step, saves and raises KeyboardInterrupt; the second one quits at once.
-    Raises BadValue for a folder that already holds something, for windows longer than the model's positions, and
-    where the loss stops being a number (the folder then holds the last good save).
+    Raises BadValue for a folder that already holds something, for a model that cannot learn this task, and where the
+    loss stops being a number (the folder then holds the last good save).
     """
     folder = check_new(run_folder)
-    run = Run(model, train_store, valid_store, config, folder, origin or {})
+    run = Run(model, task, config, folder, origin or {})
     run.save(0)  # a folder that cannot be written is known before the first step
     return _go(run, quiet)
 
 
 def resume(
     run_folder: str | Path,
-    train_store: TokenStore,
-    valid_store: TokenStore,
+    task: Task,
     *,
     model: nn.Module | None = None,
     device: torch.device | str = "cpu",
@@ -78,17 +77,18 @@ def resume(
 ) -> Report:
     """Go on with a run from its last save, as if it had never stopped.
 
+    task     made with the settings of the run (`read_state(run_folder).config`) and of its data
     model    one to put the saved weights into (a compiled one, say) instead of building it on `device`
     changes  of settings that leave it the same run, such as {"steps": 5000}
 
-    Raises BadInput for a folder that holds no state, or where the training text is not the one the run began with.
+    Raises BadInput for a folder that holds no state, or where the training data are not those the run began with.
     """
     folder = Path(run_folder)
     model = load(folder, device) if model is None else model
     state = read_state(folder)
-    run = Run(model, train_store, valid_store, state.config.changed(**(changes or {})), folder, state.origin)
-    if run.state.text != state.text:
-        raise BadInput(f"this is not the training text that {folder} began with: its tokens differ")
+    run = Run(model, task, state.config.changed(**(changes or {})), folder, state.origin)
+    if run.state.data != state.data:
+        raise BadInput(f"these are not the training data that {folder} began with: their fingerprint differs")
     restore(folder, model, run.optimizer)
     run.state = replace(run.state, step=state.step)
     sweep(folder)
@@ -115,11 +115,11 @@ def _go(run: Run, quiet: bool) -> Report:
             loss = run.step(number)
             done, stop = number + 1, asked()
             last = done == config.steps
-            bar.update(config.batch_size * config.length)
+            bar.update()
             if last or _due(done, config.log_every):
                 nats = loss.mean.item()
                 log.write(done, loss=nats, lr=run.rate(number), tokens_per_second=round(run.tokens_per_second))
-                bar.set_postfix_str(f"step {done}/{config.steps}, loss {nats:.3f}", refresh=False)
+                bar.set_postfix_str(f"loss {nats:.3f}, {run.tokens_per_second:,.0f} tokens/s", refresh=False)
             if last or _due(done, config.eval_every):
                 evaluation = run.evaluate()
                 log.write(done, **evaluation.as_metrics())
@@ -145,9 +145,7 @@ def _due(done: int, every: int | None) -> bool:
 
 
 def _progress(config: TrainConfig, start: int, quiet: bool) -> "tqdm[None]":
-    """A bar over tokens, so that its rate is tokens per second."""
-    tokens = config.batch_size * config.length
-    return tqdm(total=config.steps * tokens, initial=start * tokens, unit=" tokens", unit_scale=True, disable=quiet)
+    return tqdm(total=config.steps, initial=start, unit="step", disable=quiet)
 
 
 def _say(text: str, quiet: bool) -> None:

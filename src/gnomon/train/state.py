@@ -1,7 +1,7 @@
 """The state of a run: what training needs besides the weights to go on as if it had never stopped.
 
     RUN/training/step-500/optimizer.safetensors   the optimizer's tensors, by the name of their weight
-    RUN/training/step-500/state.json              the step, the settings, a fingerprint of the text
+    RUN/training/step-500/state.json              the step, the settings, a fingerprint of the data
 
 The header of RUN/model.safetensors names the step it belongs to. That file takes its place last, so there is no moment
 at which weights meet the optimizer of another step: until then the old pair is there, afterwards the new one.
@@ -39,10 +39,10 @@ TRAINING, OPTIMIZER, STATE = "training", "optimizer.safetensors", "state.json"
 class State:
     """Where a run is."""
 
-    step: int  #: optimizer steps taken: the place on the schedule and in the text
+    step: int  #: optimizer steps taken: the place on the schedule and in the data
     config: TrainConfig
-    text: str  #: fingerprint of the training tokens
-    origin: Mapping[str, Any]  #: what the caller wants back when resuming, such as the sources of the text
+    data: str  #: fingerprint of what is trained on
+    origin: Mapping[str, Any]  #: what the caller wants back when resuming, such as where the data come from
 
 
 def save_run(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, state: State) -> None:

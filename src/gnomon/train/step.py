@@ -1,6 +1,5 @@
 """One step of training: gradient of the mean loss, clipped, one step of the optimizer."""
 
-from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from math import inf
 
@@ -8,9 +7,8 @@ import torch
 from torch import nn
 
 from gnomon.errors import BadValue
-from gnomon.layout import Layout
-from gnomon.shapes import Int
-from gnomon.train.loss import IGNORE, Loss, window_labels, window_loss
+from gnomon.train.loss import Loss
+from gnomon.train.task import Batch
 
 
 class NotFinite(BadValue):
@@ -20,16 +18,14 @@ class NotFinite(BadValue):
 def training_step(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
-    ids: Int,
-    at: Layout | None,
+    batch: Batch,
     lr: float,
     clip: float | None,
     parts: int = 1,
     dtype: torch.dtype = torch.float32,
 ) -> Loss:
-    """Take one optimizer step on windows ids (B, T + 1); returns the loss before it, detached.
+    """Take one optimizer step on a batch that is on the model's device; returns the loss before it, detached.
 
-    at     where the tokens sit, (B, T + 1), or None for 0..T; padding and ends of documents are no targets
     lr     the learning rate of this step
     clip   the longest gradient allowed, as the norm over all parameters (Pascanu et al. 2013, arXiv:1211.5063), or None
     parts  pieces the rows are computed in, to save memory; every target weighs the same, whichever piece it is in
@@ -40,11 +36,11 @@ def training_step(
     for group in optimizer.param_groups:
         group["lr"] = lr
     optimizer.zero_grad(set_to_none=True)
-    targets = (window_labels(ids, at) != IGNORE).sum().clamp(min=1)
+    device, targets = next(model.parameters()).device, max(1, batch.targets)
     losses = []
-    for rows, where in _pieces(ids, at, parts):
-        with mixed(ids.device, dtype):
-            loss = window_loss(model, rows, where)
+    for piece in batch.pieces(parts):
+        with mixed(device, dtype):
+            loss = piece.loss(model)
         torch.autograd.backward(loss.total / targets)  # a piece's activations are freed before the next piece
         losses.append(loss.detach())
     loss = sum(losses[1:], losses[0])
@@ -60,12 +56,6 @@ def training_step(
 def mixed(device: torch.device, dtype: torch.dtype) -> AbstractContextManager[object]:
     """Autocast to a dtype below float32; nothing for float32 and float64."""
     return torch.autocast(device.type, dtype) if dtype.itemsize < 4 else nullcontext()
-
-
-def _pieces(ids: Int, at: Layout | None, parts: int) -> Iterator[tuple[Int, Layout | None]]:
-    """The rows in `parts` runs, or as many as there are rows."""
-    for index in torch.arange(len(ids), device=ids.device).chunk(parts):
-        yield ids[index], None if at is None else at.expand(len(ids)).rows(index)
 
 
 __all__ = ["NotFinite", "mixed", "training_step"]
