@@ -38,7 +38,7 @@ class Chain(nn.Module):
         self.asked.append(tuple(h.shape))
         return h
 
-    def cache(self, kind: str = "growing", capacity: int = 0) -> Cache:
+    def cache(self, kind: str = "growing", capacity: int = 0, rollback: int = 0) -> Cache:
         return GrowingCache()
 
     def check(self, at: gn.Layout) -> None:

@@ -145,7 +145,7 @@ def test_stop_strings_are_looked_for_from_the_least_length_on():
 
 def test_without_a_tokenizer_a_row_has_ids_only():
     row = Row(3, [1], 9, ends(max_new_tokens=1), None)
-    assert row.take(5, -0.5, False) == (3, 5, "", -0.5, "length")
+    assert row.take(5, -0.5, False) == (3, 5, "", -0.5, "length", ())
     assert row.generation() == Generation([1], [5], "", "length", [-0.5], 9)
 
 

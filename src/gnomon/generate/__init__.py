@@ -1,10 +1,40 @@
 """Text from a model: prompts in, tokens chosen by a strategy, one forward a step for all of them."""
 
-from gnomon.generate.feed import evaluating
-from gnomon.generate.loop import generate
-from gnomon.generate.model import LanguageModel
-from gnomon.generate.row import Generation, Token
-from gnomon.generate.strategies import Greedy, Sample, Strategy
+from gnomon.generate.beam import Beam, DiverseBeam
+from gnomon.generate.constraints import Constraints
+from gnomon.generate.feed import Feed, evaluating
+from gnomon.generate.logits import History
+from gnomon.generate.loop import Strategy, generate
+from gnomon.generate.model import LanguageModel, ReadsSource
+from gnomon.generate.row import Generation, Row, Token
+from gnomon.generate.rules import Rules
+from gnomon.generate.search import Search
+from gnomon.generate.strategies import Chooser, Distribution, Greedy, Sample
 from gnomon.generate.stream import stream
+from gnomon.generate.tree import Node, Tree, draw
 
-__all__ = ["Generation", "Greedy", "LanguageModel", "Sample", "Strategy", "Token", "evaluating", "generate", "stream"]
+__all__ = [
+    "Beam",
+    "Chooser",
+    "Constraints",
+    "Distribution",
+    "DiverseBeam",
+    "Feed",
+    "Generation",
+    "Greedy",
+    "History",
+    "LanguageModel",
+    "Node",
+    "ReadsSource",
+    "Row",
+    "Rules",
+    "Sample",
+    "Search",
+    "Strategy",
+    "Token",
+    "Tree",
+    "draw",
+    "evaluating",
+    "generate",
+    "stream",
+]

@@ -1,8 +1,12 @@
-"""Feed: a batch of rows that a model reads together, one forward a step, whatever their lengths."""
+"""Feed: a batch of rows that a model reads together, one forward a step, whatever their lengths.
+
+Strategies drive it: read, keep (go on with these rows, which may be repeated), forget (take back what was read), fits.
+"""
 
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import replace
 from typing import Literal
 
@@ -36,8 +40,8 @@ class Feed:
 
     def check(self, rows: Sequence[Sequence[int]], more: int) -> None:
         """Raise BadValue if the model has no positions for these tokens, naming the row and its length, or if the
-        cache has no room for them and `more` tokens after them."""
-        room, need = self._room(), max(map(len, rows)) + more - 1  # the last token is written and not read
+        cache has no room for them and `more` slots after them."""
+        room, need = self._room(), max(map(len, rows)) + more
         if need > room:
             raise BadValue(
                 f"the cache has room for {room} more tokens, but the longest prompt and max_new_tokens need {need}: "
@@ -51,28 +55,59 @@ class Feed:
                 raise BadValue(f"prompt {n} is too long, it has {len(row)} tokens: {error}") from error
 
     def read(self, rows: Sequence[Sequence[int]]) -> Float:
-        """Read these tokens of each row still going, at least one each; logits (B', V) of what follows them."""
+        """Read these tokens of each row still going; logits (B', V) of what follows them."""
+        return self.logits(self.hidden(rows)[:, -1:])[:, 0]
+
+    def hidden(self, rows: Sequence[Sequence[int]]) -> Float:
+        """Read these tokens of each row still going, which may be none; hidden states (B', T, D), each row's own in
+        the last columns: padding is on the left."""
         ids, mask = self._padded(rows)
         with torch.no_grad(), evaluating(self.model):
             h = self.model.hidden(ids, self._place(mask), self.cache)
-            logits = self.model.head(h[:, -1:])[:, 0]  # rows end in the last column: padding is on their left
-        logits = logits if len(self.going) == self.B else logits[self._index(self.going)]
+        return h if len(self.going) == self.B else h[self._index(self.going)]
+
+    def logits(self, h: Float) -> Float:
+        """Hidden states (B', T, D) -> logits (B', T, V), float32 or wider."""
+        with torch.no_grad(), evaluating(self.model):
+            logits = self.model.head(h)
         return logits.to(wide(logits.dtype))
+
+    def fits(self, n: int) -> list[int]:
+        """Of each row still going, for how many of its next `n` tokens the model has positions."""
+        at = Layout.dense(self.B, n, self.device) if self.cache.at is None else self.cache.then(n)
+        at = at.rows(self._index(self.going))
+        if self._fits(at):
+            return [n] * len(self.going)
+        rows = [at.rows(self._index([row])) for row in range(len(self.going))]
+        return [next(m for m in range(n, -1, -1) if m == 0 or self._fits(row.tokens(slice(0, m)))) for row in rows]
 
     def full(self) -> list[bool]:
         """Of each row still going, whether the model has no position for one more token."""
-        at = self.cache.then(1).rows(self._index(self.going))
-        if self._fits(at):
-            return [False] * len(self.going)
-        return [not self._fits(at.rows(self._index([n]))) for n in range(len(self.going))]
+        return [m == 0 for m in self.fits(1)]
 
     def keep(self, rows: Sequence[int]) -> None:
-        """Go on with these of the rows still going; the others have ended."""
+        """Go on with these of the rows still going, in this order. Each may be repeated, but in a held cache."""
         if self.held:
             self.going = [self.going[n] for n in rows]
-        elif len(rows) < self.B:
+        elif list(rows) != self.going:
             self.cache.reorder(self._index(rows))
             self.B, self.going = len(rows), list(range(len(rows)))
+
+    def forget(self, last: Sequence[int]) -> None:
+        """Take back the `last` tokens that each row still going has read."""
+        if self.cache.at is None or not any(last):
+            return
+        at, back = self.cache.at, torch.zeros(self.B, dtype=torch.long)
+        back[self.going] = torch.tensor(list(last))
+        read = torch.where(at.real, at.step, -1).amax(1) + 1
+        self.cache.crop((read - back.to(at.device)).clamp(min=0))
+
+    def fork(self) -> "Feed":
+        """Another feed that has read the same, in a cache of its own, which is not held."""
+        cache = copy(self.cache)
+        cache.k, cache.v = dict(cache.k), dict(cache.v)
+        cache.reorder(self._index(range(self.B)))  # copies: a preallocated cache writes in place
+        return Feed(self.model, self.B, cache, held=False)
 
     def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[Int, Bool]:
         """Ids (B, T) and where they are real: rows start with padding, so that all end in the last column."""

@@ -2,19 +2,25 @@
 
 Wherever several are used their order is
 
-    forbid -> temperature -> top_k -> top_p -> min_p
+    forbid                                   what stands for no token at all: padding, ids without text
+    repetition -> presence_frequency         penalties: they reshape the model's distribution
+    no_repeat -> unwritten -> forbid -> only bans: n-grams, bad words, end tokens before the least length, a callback
+    forced                                   a beginning that is given; it overrules the bans
+    temperature -> top_k -> top_p -> min_p   the strategy's own
 
-each working on what the one before it left. Temperature comes first, as in Hugging Face's library; llama.cpp has it
-last. It matters: at temperature 2 the probabilities [.5, .25, .15, .1] become [.37, .26, .20, .17], of which
-min_p = 0.4 keeps all four; before the temperature it would have kept two.
+each working on what the one before it left. Penalties and bans read the row's own history: its prompt and what was
+written after it, never a source and never another row. `gnomon.generate.rules` applies all but the strategy's own.
 
-Each takes one value for all rows or one per row, never looks at another row, leaves every row at least its best
-token, and breaks ties for the lower id.
+Temperature comes before what cuts off, as in Hugging Face's library; llama.cpp has it last. It matters: at
+temperature 2 the probabilities [.5, .25, .15, .1] become [.37, .26, .20, .17], of which min_p = 0.4 keeps all four;
+before the temperature it would have kept two. The strategy's own take one value for all rows or one per row, leave
+every row at least its best token, and break ties for the lower id.
 """
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -22,12 +28,78 @@ from torch import Tensor
 from gnomon.errors import BadValue
 from gnomon.shapes import Float, Int
 
+
+class History(NamedTuple):
+    """What a row has read and written when its next token is to be chosen."""
+
+    row: int  #: the number of its prompt
+    prompt: Sequence[int]
+    new: Sequence[int]
+
+    @property
+    def ids(self) -> list[int]:
+        """All of it."""
+        return [*self.prompt, *self.new]
+
+
 PerRow = float | Sequence[float] | Tensor  #: one value for all rows, or (B,) of them
 
 
 def forbid(logits: Float, ids: Int) -> Float:
     """Take the tokens `ids` (N,) out of every row."""
     return logits.index_fill(-1, ids, -math.inf) if len(ids) else logits
+
+
+def repetition(logits: Float, histories: Sequence[History], penalty: float) -> Float:
+    """Make every token that stands in the row's history, its prompt included, less likely: a positive logit is divided
+    by the penalty, a negative one multiplied. Once for each token, however often it stands there. 1 changes nothing.
+
+    Keskar et al. 2019 (CTRL), arXiv:1909.05858, section 4.1, which divides; a negative logit would rise by that.
+    """
+    seen = _counted(logits, [h.ids for h in histories]) > 0
+    return torch.where(seen, torch.where(logits > 0, logits / penalty, logits * penalty), logits)
+
+
+def presence_frequency(logits: Float, histories: Sequence[History], presence: float, frequency: float) -> Float:
+    """Take from each token's logit `presence` if it was written before, and `frequency` for each time it was. Only new
+    tokens count, not the prompt. Negative penalties invite repetition."""
+    counts = _counted(logits, [h.new for h in histories])
+    return logits - (counts > 0) * presence - counts * frequency
+
+
+def no_repeat(logits: Float, histories: Sequence[History], n: int) -> Float:
+    """Take out every token with which the row would hold the same n tokens in a row twice, its prompt included.
+
+    Paulus et al. 2018, arXiv:1705.04304, section 2.5, for any n.
+    """
+    return _without(logits, [_completions(h.ids, n) for h in histories])
+
+
+def unwritten(logits: Float, histories: Sequence[History], words: Iterable[Sequence[int]]) -> Float:
+    """Take out every token that would complete one of the token sequences `words`, also one begun in the prompt."""
+    listed = [list(word) for word in words]
+    return _without(logits, [[word[-1] for word in listed if _ends_with(h.ids, word[:-1])] for h in histories])
+
+
+def only(logits: Float, allowed: Sequence[Iterable[int] | None]) -> Float:
+    """Leave each row the tokens that are allowed to it; None allows everything."""
+    keep = torch.ones(logits.shape, dtype=torch.bool)
+    for n, ids in enumerate(allowed):
+        if ids is not None:
+            keep[n] = False
+            keep[n, list(ids)] = True
+    return logits.where(keep.to(logits.device), -math.inf)
+
+
+def forced(logits: Float, free: Float, ids: Sequence[int | None]) -> Float:
+    """Leave a row with a forced token that token alone, with its logit in `free`, where nothing was banned."""
+    return torch.stack(
+        [
+            row if i is None else torch.full_like(row, -math.inf).index_copy(0, at, whole[at])
+            for row, whole, i in zip(logits, free, ids, strict=True)
+            for at in [torch.tensor([i or 0], device=logits.device)]
+        ]
+    )
 
 
 def temperature(logits: Float, t: PerRow) -> Float:
@@ -95,6 +167,34 @@ def cumulative(probabilities: Float) -> Float:
     return probabilities.cumsum(-1, dtype=_widest(probabilities))
 
 
+def _counted(logits: Float, ids: Sequence[Sequence[int]]) -> Float:
+    """(B, V) how often each token stands in `ids`, a list per row."""
+    counts = torch.zeros(logits.shape)
+    for n, row in enumerate(ids):
+        counts[n] = torch.bincount(torch.tensor(row, dtype=torch.long), minlength=logits.shape[1])
+    return counts.to(logits.device, logits.dtype)
+
+
+def _without(logits: Float, ids: Sequence[Sequence[int]]) -> Float:
+    """Every row without its own list of tokens."""
+    rows = [n for n, row in enumerate(ids) for _ in row]
+    columns = [i for row in ids for i in row]
+    at = (torch.tensor(rows, dtype=torch.long), torch.tensor(columns, dtype=torch.long))
+    ban = torch.zeros(logits.shape, dtype=torch.bool).index_put(at, torch.tensor(True))
+    return logits.masked_fill(ban.to(logits.device), -math.inf)
+
+
+def _completions(ids: Sequence[int], n: int) -> list[int]:
+    """The tokens that followed the last n - 1 ids wherever those stood before."""
+    begun = list(ids[len(ids) - n + 1 :])
+    starts = range(len(ids) - n + 1)
+    return [ids[i + n - 1] for i in starts if list(ids[i : i + n - 1]) == begun]
+
+
+def _ends_with(ids: list[int], beginning: list[int]) -> bool:
+    return len(ids) >= len(beginning) and ids[len(ids) - len(beginning) :] == beginning
+
+
 def _per_row(name: str, value: PerRow, logits: Float, low: float, high: float) -> Tensor:
     """One number (1, 1) or one per row (B, 1); BadValue for another count, or a number not in [low, high]."""
     column = torch.as_tensor(value, dtype=torch.float64).reshape(-1, 1)  # on the CPU: checking waits for no device
@@ -111,4 +211,20 @@ def _widest(x: Tensor) -> torch.dtype:
     return torch.float32 if x.device.type == "mps" else torch.float64
 
 
-__all__ = ["PerRow", "cumulative", "forbid", "inverse_cdf", "min_p", "temperature", "top_k", "top_p"]
+__all__ = [
+    "History",
+    "PerRow",
+    "cumulative",
+    "forbid",
+    "forced",
+    "inverse_cdf",
+    "min_p",
+    "no_repeat",
+    "only",
+    "presence_frequency",
+    "repetition",
+    "temperature",
+    "top_k",
+    "top_p",
+    "unwritten",
+]

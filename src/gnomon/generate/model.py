@@ -1,11 +1,11 @@
 """What generation asks of a model. `gnomon.DecoderOnly` has all of it; so may any model of yours."""
 
 from collections.abc import Callable, Iterator
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from torch import nn
 
-from gnomon.attention import Cache
+from gnomon.attention import Cache, Memory
 from gnomon.data import Tokenizer
 from gnomon.layout import Layout
 from gnomon.shapes import Float, Int
@@ -45,8 +45,10 @@ class LanguageModel(Protocol):
     def hidden(self, ids: Int, at: Layout | None = None, cache: Cache | None = None) -> Float:
         """Ids (B, T) at `at`, after what the cache holds -> hidden states (B, T, D); extends the cache."""
 
-    def cache(self, kind: Literal["growing", "preallocated", "rolling"] = "growing", capacity: int = 0) -> Cache:
-        """An empty cache."""
+    def cache(
+        self, kind: Literal["growing", "preallocated", "rolling"] = "growing", capacity: int = 0, rollback: int = 0
+    ) -> Cache:
+        """An empty cache; a rolling one can go back `rollback` tokens."""
 
     def check(self, at: Layout) -> None:
         """Raise BadValue if there is no such position (past the end of a learned table)."""
@@ -58,4 +60,21 @@ class LanguageModel(Protocol):
         """Its weights, as of any nn.Module."""
 
 
-__all__ = ["LanguageModel", "Sizes"]
+@runtime_checkable
+class ReadsSource(Protocol):
+    """What an encoder-decoder has besides: it reads a source before it writes."""
+
+    def encode(self, source: Int, at: Layout | None = None) -> Memory:
+        """Source ids (B, S) at `at` -> what the decoder looks at, to be set as `cache.memory`."""
+
+
+@runtime_checkable
+class SourceSizes(Protocol):
+    """What the config of an encoder-decoder says besides."""
+
+    @property
+    def source_vocab_size(self) -> int | None:
+        """The number of a source's ids where it has a table of its own; None where source and target share one."""
+
+
+__all__ = ["LanguageModel", "ReadsSource", "Sizes", "SourceSizes"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from operator import index
-from typing import Any
+from typing import Any, Literal
 
 from torch import Tensor
 
@@ -12,21 +12,29 @@ from gnomon.errors import BadValue
 Prompts = str | Sequence[str] | Sequence[int] | Sequence[Sequence[int]] | Tensor
 
 
-def rows_of(prompts: Prompts, tokenizer: Tokenizer | None, vocab_size: int, empty: bool = True) -> list[list[int]]:
-    """One list of ids per prompt.
+def rows_of(
+    prompts: Prompts,
+    tokenizer: Tokenizer | None,
+    vocab_size: int,
+    empty: bool = True,
+    kind: Literal["prompt", "source"] = "prompt",
+) -> list[list[int]]:
+    """One list of ids per prompt, or per source.
 
     prompts    a text or a list of texts; the ids of one prompt, or a list of such lists of any lengths; or a tensor of
                ids, (T,) or (B, T)
     tokenizer  reads texts; its end-of-text id, which stands between documents, is where an empty prompt starts
-    empty      whether an empty prompt may start there
+    empty      whether an empty prompt may start there; an empty source never may
 
     Raises BadValue for anything else, and for an id outside the vocabulary, naming the id, its row and its place.
     """
     rows = [_ids(prompt, tokenizer) for prompt in _listed(prompts)]
     if not rows:
-        raise BadValue("there are no prompts: give a text, a list of texts, a list of token ids, or lists of these")
+        raise BadValue(f"there are no {kind}s: give a text, a list of texts, a list of token ids, or lists of these")
     for row, ids in enumerate(rows):
         if not ids:
+            if kind == "source":
+                raise BadValue(f"source {row} is empty: there is nothing to write about. Give at least one token")
             ids.append(_start(row, tokenizer, empty))
         for place, i in enumerate(ids):
             if not 0 <= i < vocab_size:

@@ -1,15 +1,19 @@
 """Row: one text while it is written, and when it ends."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from copy import copy, deepcopy
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import torch
 
 from gnomon.data import TextStream, Tokenizer
 from gnomon.errors import BadValue
+from gnomon.generate.logits import History
+from gnomon.generate.tree import Tree
 
 Finish = Literal["eos", "stop", "length", "positions"]
+Top = tuple[tuple[int, float], ...]
 
 
 class Token(NamedTuple):
@@ -20,6 +24,7 @@ class Token(NamedTuple):
     piece: str  #: what it adds to the text that can be shown: often a word; nothing within a character or a stop string
     logprob: float  #: natural logarithm of the probability that the model gave it, before any reshaping
     finish_reason: Finish | None  #: why the row ends with this token; None while it goes on
+    top: Top = ()  #: on request, the tokens most probable to the model here and their log-probabilities, best first
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,10 @@ class Generation:
     finish_reason: Finish  #: an end token, a stop string, max_new_tokens, or no position left (a full learned table)
     logprobs: list[float]  #: of each new token, see Token
     seed: int  #: with which this row alone gives the same tokens again
+    score: float | None = None  #: of a beam: the sum of log-probabilities / (number of new tokens)^length_penalty
+    alternatives: tuple["Generation", ...] = ()  #: of a beam: the next best ones, n_best - 1 of them if there are
+    tree: Tree | None = field(default=None, repr=False)  #: of a beam: what it looked into, see `gnomon.generate.draw`
+    top_logprobs: tuple[Top, ...] = ()  #: on request, of each new token, see Token
 
     def __str__(self) -> str:
         return self.text
@@ -94,21 +103,45 @@ class Row:
     """One prompt, the tokens written after it, and the generator that their draws come from."""
 
     def __init__(
-        self, number: int, prompt_ids: Sequence[int], seed: int, ends: Ends, tokenizer: Tokenizer | None
+        self,
+        number: int,
+        prompt_ids: Sequence[int],
+        seed: int,
+        ends: Ends,
+        tokenizer: Tokenizer | None,
+        source_ids: Sequence[int] = (),
     ) -> None:
         self.number, self.prompt_ids, self.seed, self.ends = number, list(prompt_ids), seed, ends
+        self.source_ids, self.tokenizer = list(source_ids), tokenizer
         self.rng = torch.Generator().manual_seed(seed)
         self.ids: list[int] = []
         self.logprobs: list[float] = []
+        self.tops: list[Top] = []
         self.finish_reason: Finish | None = None
+        self.score: float | None = None
+        self.alternatives: tuple[Generation, ...] = ()
+        self.tree: Tree | None = None
         self._pieces: list[str] = []
         self._stream = None if tokenizer is None else TextStream(tokenizer, after=prompt_ids)
         self._until = UntilStop(ends.stop)
 
-    def take(self, token: int, logprob: float, full: bool) -> Token:
+    def history(self, more: Sequence[int] = ()) -> History:
+        """What stands before its next token, if `more` is written first."""
+        return History(self.number, self.prompt_ids, [*self.ids, *more])
+
+    def branch(self) -> "Row":
+        """Another row that has written the same so far."""
+        twin = copy(self)
+        twin.ids, twin.logprobs, twin.tops = list(self.ids), list(self.logprobs), list(self.tops)
+        twin._pieces, twin._until = list(self._pieces), copy(self._until)
+        twin._stream = deepcopy(self._stream, {id(self.tokenizer): self.tokenizer})
+        return twin
+
+    def take(self, token: int, logprob: float, full: bool, top: Top = ()) -> Token:
         """Write one more token; `full` says that the model could not read it."""
         self.ids.append(token)
         self.logprobs.append(logprob)
+        self.tops.append(top)
         ended = token in self.ends.eos_ids
         piece = "" if ended or self._stream is None else self._stream.push(token)
         searching = len(self.ids) >= self.ends.min_new_tokens
@@ -117,7 +150,7 @@ class Row:
         if self.finish_reason not in (None, "stop"):
             piece += self._rest()
         self._pieces.append(piece)
-        return Token(self.number, token, piece, logprob, self.finish_reason)
+        return Token(self.number, token, piece, logprob, self.finish_reason, top)
 
     def _reason(self, ended: bool, full: bool) -> Finish | None:
         if ended:
@@ -135,8 +168,11 @@ class Row:
     def generation(self) -> Generation:
         """The finished row."""
         assert self.finish_reason is not None
-        text = "".join(self._pieces)
-        return Generation(self.prompt_ids, self.ids, text, self.finish_reason, self.logprobs, self.seed)
+        text, tops = "".join(self._pieces), tuple(self.tops) if any(self.tops) else ()
+        return Generation(
+            self.prompt_ids, self.ids, text, self.finish_reason, self.logprobs, self.seed, self.score,
+            self.alternatives, self.tree, tops,
+        )  # fmt: skip
 
 
-__all__ = ["Ends", "Finish", "Generation", "Row", "Token", "UntilStop"]
+__all__ = ["Ends", "Finish", "Generation", "Row", "Token", "Top", "UntilStop"]

@@ -1,6 +1,6 @@
-"""Strategies: objects that choose the next token of each row from its logits.
+"""The simplest strategies: objects that choose the next token of each row from its logits.
 
-A strategy keeps nothing between steps; whatever chance it needs comes from the generators of the rows, so a row's
+A chooser keeps nothing between steps; whatever chance it needs comes from the generators of the rows, so a row's
 tokens depend on its own logits and its own seed, never on its batch mates.
 """
 
@@ -14,16 +14,27 @@ from gnomon.generate.logits import inverse_cdf, min_p, temperature, top_k, top_p
 from gnomon.shapes import Float, Int
 
 
-class Strategy(Protocol):
-    """Anything that can choose."""
+class Chooser(Protocol):
+    """Anything that can choose. It is a strategy with no more than this."""
 
     def choose(self, logits: Float, rngs: Sequence[torch.Generator]) -> Int:
         """Logits (B, V), float32 or float64 and none of them NaN, and a generator per row -> ids (B,)."""
 
 
+class Distribution(Chooser, Protocol):
+    """A chooser that can say from which distribution it draws."""
+
+    def process(self, logits: Float) -> Float:
+        """Logits (B, V) -> those of the distribution that is drawn from."""
+
+
 @dataclass(frozen=True)
 class Greedy:
     """The most probable token, the lower id where two are equal."""
+
+    def process(self, logits: Float) -> Float:
+        """The logits (B, V) with all but the best at -inf."""
+        return temperature(logits, 0)
 
     def choose(self, logits: Float, rngs: Sequence[torch.Generator]) -> Int:
         """Logits (B, V) -> ids (B,); no chance is involved."""
@@ -64,4 +75,4 @@ class Sample:
         return inverse_cdf(self.process(logits), u)
 
 
-__all__ = ["GREEDY", "Greedy", "Sample", "Strategy"]
+__all__ = ["GREEDY", "Chooser", "Distribution", "Greedy", "Sample"]

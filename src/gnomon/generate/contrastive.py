@@ -1,0 +1,88 @@
+"""Contrastive search: a probable token whose state is unlike all the states before it.
+
+    x_t = argmax_{v in V^(k)}  (1 - alpha) p(v | x_<t)  -  alpha max_{j < t} cos(h_v, h_j)
+
+Su et al. 2022, arXiv:2202.06417, equation 5; h are the last hidden states, V^(k) the k most probable tokens.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch.nn.functional import normalize
+
+from gnomon.errors import BadValue
+from gnomon.generate.feed import Feed
+from gnomon.generate.logits import top_k
+from gnomon.generate.row import Row, Token
+from gnomon.generate.rules import Rules
+from gnomon.generate.search import Search
+from gnomon.shapes import Float, Int
+
+
+@dataclass(frozen=True)
+class Contrastive(Search):
+    """alpha 0, or k 1, is greedy. The states compared with are those of the prompt and of what was written.
+
+    k       candidates at each step, all read in one forward
+    alpha   from 0 to 1, what likeness to earlier states costs
+    """
+
+    k: int = 4
+    alpha: float = 0.6
+
+    def __post_init__(self) -> None:
+        """Raise BadValue for a setting that cannot be right."""
+        if self.k < 1:
+            raise BadValue(f"k counts candidates, so it is at least 1; got {self.k}")
+        if not 0 <= self.alpha <= 1:
+            raise BadValue(f"alpha lies between 0 and 1, got {self.alpha}")
+
+    def slots(self, new: int) -> int:
+        """Every token is read, the last one too: its state is compared."""
+        return new
+
+    def write(self, feed: Feed, rows: list[Row], rules: Rules) -> Iterator[Token]:
+        """One forward a step for the candidates of all rows; it gives the next step its logits too."""
+        h = feed.hidden([row.prompt_ids for row in rows])  # (B, T, D)
+        logits = feed.logits(h[:, -1:])[:, 0]
+        states = [normalize(x[-len(row.prompt_ids) :], dim=-1) for x, row in zip(h, rows, strict=True)]
+        while True:
+            view, full = rules.must(logits, [row.history() for row in rows]), feed.full()
+            chances, ids = self._candidates(view.allowed)  # (B, k)
+            k = ids.shape[1]
+            open_ = [n for n in range(len(rows)) if not full[n]]
+            chosen = [0] * len(rows)  # the most probable one, where no position is left to read a candidate at
+            if open_:
+                feed.keep([n for n in open_ for _ in range(k)])
+                h = feed.hidden([[i] for n in open_ for i in ids[n].tolist()])  # (B' k, 1, D)
+                for m, n in enumerate(open_):
+                    chosen[n] = self._best(chances[n], normalize(h[m * k : (m + 1) * k, 0], dim=-1), states[n])
+            logprobs, top = view.logprobs(), view.best()
+            for n, row in enumerate(rows):
+                token = int(ids[n, chosen[n]])
+                yield row.take(token, float(logprobs[n, token]), full[n], top[n])
+            going = [(m * k + chosen[n], n) for m, n in enumerate(open_) if rows[n].finish_reason is None]
+            if not going:
+                return
+            places = [place for place, _ in going]
+            feed.keep(places)
+            h = h[torch.tensor(places, device=h.device)]
+            logits = feed.logits(h)[:, 0]
+            states = [torch.cat([states[n], normalize(h[m], dim=-1)]) for m, (_, n) in enumerate(going)]
+            rows = [rows[n] for _, n in going]
+
+    def _candidates(self, allowed: Float) -> tuple[Float, Int]:
+        """Probabilities and ids (B, k) of the most probable tokens, the best first."""
+        k = min(self.k, allowed.shape[-1])
+        chances, ids = top_k(allowed, k).softmax(-1).topk(k)
+        return allowed.softmax(-1).gather(-1, ids), ids
+
+    def _best(self, chances: Float, candidates: Float, states: Float) -> int:
+        """Which of the candidates (k, D) is best by equation 5; one that is not allowed has probability 0 and loses."""
+        likeness = (candidates @ states.T).amax(-1)
+        worth = (1 - self.alpha) * chances - self.alpha * likeness.to(chances.dtype)
+        return int(worth.where(chances > 0, -torch.inf).argmax())
+
+
+__all__ = ["Contrastive"]
