@@ -15,6 +15,8 @@ from gnomon.train.loss import (
     cross_entropy,
     next_token_labels,
     next_token_loss,
+    padding_of,
+    row_losses,
     window_labels,
     window_loss,
 )
@@ -117,3 +119,83 @@ def test_a_window_has_one_target_for_each_token_read():
     assert window_labels(ids).equal(ids[:, 1:])
     with pytest.raises(BadValue, match=r"at least two tokens.*\(2, 1\)"):
         window_labels(ids[:, :1])
+
+
+# ------------------------------------------------------------------ smoothing
+
+
+def distribution_from_gradient(label: int, smoothing: float, padding_id: int | None) -> list[float]:
+    """The target distribution q, read from the gradient p - q at logits 0, where p is uniform."""
+    logits = torch.zeros(1, 1, 5, dtype=torch.float64, requires_grad=True)
+    cross_entropy(logits, torch.tensor([[label]]), smoothing, padding_id).total.backward()
+    return (1 / 5 - logits.grad.flatten()).tolist()
+
+
+@pytest.mark.parametrize(
+    ("label", "padding_id", "expected"),
+    [
+        (2, 0, [0, 0.4 / 3, 0.6, 0.4 / 3, 0.4 / 3]),  # over V - 2 classes: neither padding nor the label
+        (2, None, [0.1, 0.1, 0.6, 0.1, 0.1]),
+        (2, 2, [0.1, 0.1, 0.6, 0.1, 0.1]),  # an end token that is the padding id too, and a target all the same
+    ],
+)
+def test_smoothing_spreads_over_all_classes_but_the_label_and_padding(label, padding_id, expected):
+    assert distribution_from_gradient(label, 0.4, padding_id) == pytest.approx(expected, abs=1e-12)
+
+
+def test_smoothed_loss_is_the_cross_entropy_with_the_smoothed_distribution():
+    torch.manual_seed(0)
+    logits = torch.randn(1, 1, 5, dtype=torch.float64)
+    q = torch.tensor([0, 0.4 / 3, 0.6, 0.4 / 3, 0.4 / 3], dtype=torch.float64)
+    log_p = logits[0, 0].log_softmax(-1)
+    found = cross_entropy(logits, torch.tensor([[2]]), 0.4, padding_id=0).total
+    torch.testing.assert_close(found, -(q * log_p).sum())
+    entropy = -torch.xlogy(q, q).sum()
+    assert entropy.item() == pytest.approx(1.11245658)  # the constant between this form and the divergence KL(q, p)
+
+
+def test_labels_left_out_pay_nothing_when_smoothed_and_a_batch_of_them_has_zero_gradient():
+    torch.manual_seed(0)
+    logits, labels = torch.randn(2, 3, V, requires_grad=True), torch.full((2, 3), IGNORE)
+    loss = cross_entropy(logits, labels, 0.1, padding_id=0)
+    loss.mean.backward()
+    assert loss.mean == 0
+    assert logits.grad.eq(0).all()
+    labels[0, 1] = 4
+    alone = cross_entropy(logits[:1, 1:2], labels[:1, 1:2], 0.1, padding_id=0)
+    both = cross_entropy(logits, labels, 0.1, padding_id=0)
+    torch.testing.assert_close(both.total, alone.total)
+    assert both.count == 1
+
+
+def test_finite_logits_never_pay_infinitely_even_where_padding_is_impossible():
+    logits = torch.full((1, 1, 5), -200.0).index_fill(2, torch.tensor([2]), 200.0)
+    logits[..., 0] = -torch.inf  # as a model that rules padding out would have it
+    loss = cross_entropy(logits.requires_grad_(), torch.tensor([[2]]), 0.4, padding_id=0)
+    loss.total.backward()
+    assert loss.total.isfinite()
+    assert logits.grad.isfinite().all()
+
+
+def test_no_smoothing_is_the_plain_loss():
+    torch.manual_seed(0)
+    logits, labels = torch.randn(2, 3, V), torch.randint(0, V, (2, 3))
+    torch.testing.assert_close(cross_entropy(logits, labels, 1e-12).total, cross_entropy(logits, labels).total)
+
+
+def test_the_padding_class_is_that_of_the_model_however_it_is_wrapped():
+    model = DecoderOnly(V, 8, 2, 2, padding_id=3)
+    assert padding_of(torch.nn.Sequential(model)) == padding_of(model) == 3
+    assert padding_of(torch.nn.Linear(1, 1)) is None
+    ids = torch.tensor([[3, 1, 2, 4]])
+    smoothed = window_loss(model, ids, smoothing=0.3)
+    torch.testing.assert_close(smoothed.total, cross_entropy(model(ids[:, :-1]), ids[:, 1:], 0.3, 3).total)
+
+
+def test_rows_add_up_to_the_batch():
+    torch.manual_seed(0)
+    logits, labels = torch.randn(3, 4, V), torch.randint(0, V, (3, 4))
+    labels[1, 2:], labels[2] = IGNORE, IGNORE
+    rows = row_losses(logits, labels)
+    torch.testing.assert_close(rows.total.sum(), cross_entropy(logits, labels).total)
+    assert rows.count.tolist() == [4, 2, 0]

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 from gnomon.train.measure import Floats, Measure, ratio
 
-# How a measure is written where six digits are not the right way.
+# How a measure is written where four digits after the point are not the right way; by the first word of its name.
 WRITTEN: Mapping[str, Callable[[float], str]] = {
-    "loss": "{:.4f}".format,
     "perplexity": "{:.2f}".format,
-    "bits per byte": "{:.4f}".format,
+    "exact": lambda value: f"{100 * value:.1f} %",
+    "accuracy": lambda value: f"{100 * value:.1f} %",
+    "BLEU": "{:.1f}".format,
+    "chrF": "{:.1f}".format,
 }
 
 
@@ -28,15 +30,20 @@ class Evaluation:
 
     def as_metrics(self) -> dict[str, float]:
         """The values under the names they have in metrics.jsonl: valid_loss, valid_perplexity, valid_bits_per_byte."""
-        return {f"valid_{name.replace(' ', '_')}": measure.value for name, measure in self.measures.items()}
+        return {f"valid_{metric_name(name)}": measure.value for name, measure in self.measures.items()}
 
     def __str__(self) -> str:
         return ", ".join(f"{name} {written(name, measure.value)}" for name, measure in self.measures.items())
 
 
+def metric_name(name: str) -> str:
+    """The name of a measure for programs: "exact match log-uniform" -> "exact_match_log_uniform"."""
+    return name.lower().replace(" ", "_").replace("-", "_")
+
+
 def written(name: str, value: float) -> str:
     """The value of a measure for a reader."""
-    return WRITTEN.get(name, "{:.4f}".format)(value)
+    return WRITTEN.get(name.partition(" ")[0], "{:.4f}".format)(value)
 
 
 def of_losses(nats: Floats, targets: Floats, more: Mapping[str, Measure] | None = None) -> Evaluation:
@@ -50,4 +57,4 @@ def exp(nats: float) -> float:
     return math.exp(nats) if nats < 700 else math.inf
 
 
-__all__ = ["Evaluation", "exp", "of_losses", "written"]
+__all__ = ["Evaluation", "exp", "metric_name", "of_losses", "written"]

@@ -76,7 +76,7 @@ def _smoothed(logits: Float, labels: Int, smoothing: float, padding_id: int | No
     others = torch.ones_like(log_p, dtype=torch.bool).scatter(-1, labels[:, None], False)  # (N, V)
     if padding_id is not None:
         others[:, padding_id] = False
-    spread = smoothing / others.sum(-1, keepdim=True).clamp(min=1)
+    spread = smoothing / others.sum(-1, keepdim=True, dtype=log_p.dtype).clamp(min=1)
     own = log_p.gather(-1, labels[:, None]).sum()
     return -(1 - smoothing) * own - (spread * log_p.masked_fill(~others, 0.0)).sum()
 
