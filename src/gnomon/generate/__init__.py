@@ -2,13 +2,16 @@
 
 from gnomon.generate.beam import Beam, DiverseBeam
 from gnomon.generate.constraints import Constraints
+from gnomon.generate.contrastive import Contrastive
 from gnomon.generate.feed import Feed, evaluating
 from gnomon.generate.logits import History
+from gnomon.generate.lookup import Lookup
 from gnomon.generate.loop import Strategy, generate
 from gnomon.generate.model import LanguageModel, ReadsSource
 from gnomon.generate.row import Generation, Row, Token
 from gnomon.generate.rules import Rules
 from gnomon.generate.search import Search
+from gnomon.generate.speculative import Speculative
 from gnomon.generate.strategies import Chooser, Distribution, Greedy, Sample
 from gnomon.generate.stream import stream
 from gnomon.generate.tree import Node, Tree, draw
@@ -17,6 +20,7 @@ __all__ = [
     "Beam",
     "Chooser",
     "Constraints",
+    "Contrastive",
     "Distribution",
     "DiverseBeam",
     "Feed",
@@ -24,12 +28,14 @@ __all__ = [
     "Greedy",
     "History",
     "LanguageModel",
+    "Lookup",
     "Node",
     "ReadsSource",
     "Row",
     "Rules",
     "Sample",
     "Search",
+    "Speculative",
     "Strategy",
     "Token",
     "Tree",

@@ -5,7 +5,7 @@
 Su et al. 2022, arXiv:2202.06417, equation 5; h are the last hidden states, V^(k) the k most probable tokens.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -50,37 +50,35 @@ class Contrastive(Search):
         while True:
             view, full = rules.must(logits, [row.history() for row in rows]), feed.full()
             chances, ids = self._candidates(view.allowed)  # (B, k)
-            k = ids.shape[1]
-            open_ = [n for n in range(len(rows)) if not full[n]]
-            chosen = [0] * len(rows)  # the most probable one, where no position is left to read a candidate at
-            if open_:
-                feed.keep([n for n in open_ for _ in range(k)])
-                h = feed.hidden([[i] for n in open_ for i in ids[n].tolist()])  # (B' k, 1, D)
-                for m, n in enumerate(open_):
-                    chosen[n] = self._best(chances[n], normalize(h[m * k : (m + 1) * k, 0], dim=-1), states[n])
+            chosen, k = [0] * len(rows), ids.shape[1]  # the most probable, where no position is left to compare at
+            open_rows = [n for n in range(len(rows)) if not full[n]]
+            if open_rows:
+                feed.keep([n for n in open_rows for _ in range(k)])
+                h = feed.hidden([[i] for n in open_rows for i in ids[n].tolist()])  # (B' k, 1, D)
+            for m, n in enumerate(open_rows):
+                chosen[n] = self._best(chances[n], h[m * k : (m + 1) * k, 0], states[n])
             logprobs, top = view.logprobs(), view.best()
             for n, row in enumerate(rows):
                 token = int(ids[n, chosen[n]])
                 yield row.take(token, float(logprobs[n, token]), full[n], top[n])
-            going = [(m * k + chosen[n], n) for m, n in enumerate(open_) if rows[n].finish_reason is None]
+            going = {n: m * k + chosen[n] for m, n in enumerate(open_rows) if rows[n].finish_reason is None}
             if not going:
                 return
-            places = [place for place, _ in going]
-            feed.keep(places)
-            h = h[torch.tensor(places, device=h.device)]
+            feed.keep(list(going.values()))
+            h = h[torch.tensor(list(going.values()), device=h.device)]
             logits = feed.logits(h)[:, 0]
-            states = [torch.cat([states[n], normalize(h[m], dim=-1)]) for m, (_, n) in enumerate(going)]
-            rows = [rows[n] for _, n in going]
+            states = [torch.cat([states[n], normalize(x, dim=-1)]) for n, x in zip(going, h, strict=True)]
+            rows = [rows[n] for n in going]
 
     def _candidates(self, allowed: Float) -> tuple[Float, Int]:
         """Probabilities and ids (B, k) of the most probable tokens, the best first."""
         k = min(self.k, allowed.shape[-1])
-        chances, ids = top_k(allowed, k).softmax(-1).topk(k)
+        ids = top_k(allowed, k).topk(k).indices  # top_k gives ties at the edge to the lower id
         return allowed.softmax(-1).gather(-1, ids), ids
 
     def _best(self, chances: Float, candidates: Float, states: Float) -> int:
         """Which of the candidates (k, D) is best by equation 5; one that is not allowed has probability 0 and loses."""
-        likeness = (candidates @ states.T).amax(-1)
+        likeness = (normalize(candidates, dim=-1) @ states.T).amax(-1)
         worth = (1 - self.alpha) * chances - self.alpha * likeness.to(chances.dtype)
         return int(worth.where(chances > 0, -torch.inf).argmax())
 

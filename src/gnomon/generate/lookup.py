@@ -64,16 +64,14 @@ class _Echo(Drafter):
     def _found(self, row: Row, most: int) -> list[int]:
         text = [*row.prompt_ids, *row.ids]
         for n in range(min(self.ngram, len(text)), 0, -1):
-            for place in (text[:-1], row.source_ids):
-                for start in range(len(place) - n, -1, -1):
+            for place in (text, row.source_ids):
+                for start in range(len(place) - n - 1, -1, -1):
                     if place[start : start + n] == text[-n:]:
-                        whole = text if place is not row.source_ids else place
-                        return whole[start + n : start + n + most]
+                        return place[start + n : start + n + most]
         return []
 
     def _certain(self, ids: list[int]) -> Draft:
-        known = [i for i in ids if i < self.vocab_size]  # a source may have a table of its own
-        ids = ids if len(known) == len(ids) else []
+        ids = ids if all(i < self.vocab_size for i in ids) else []  # a source may have a table of its own
         columns = torch.tensor(ids, dtype=torch.long, device=self.device)
         return Draft(ids, list(one_hot(columns, self.vocab_size).float()))
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
-from gnomon.errors import BadInput, BadValue
+from gnomon.errors import BadValue
 from gnomon.generate.feed import Feed
 from gnomon.generate.logits import inverse_cdf
 from gnomon.generate.model import LanguageModel, ReadsSource
@@ -58,9 +58,9 @@ class Speculative(Search):
                 f"the draft model has {theirs} tokens and the model {ours}: they must share a vocabulary. Train the "
                 "draft with the model's tokenizer, or resize() its table"
             )
-        if model.tokenizer is not None and self.draft.tokenizer is not None:
-            if model.tokenizer.sha256 != self.draft.tokenizer.sha256:
-                raise BadValue("the draft model has another tokenizer: its ids mean other texts")
+        both = [m.tokenizer.sha256 for m in (model, self.draft) if m.tokenizer is not None]
+        if len(set(both)) > 1:
+            raise BadValue("the draft model has another tokenizer: its ids mean other texts")
         if isinstance(self.draft, ReadsSource) and not all(row.source_ids for row in rows):
             raise BadValue("the draft model is an encoder-decoder and there is no source that it could read")
 
@@ -94,8 +94,8 @@ class _Model(Drafter):
             logits = self.feed.read(chunk)
             for n, ids in enumerate(chunk):
                 self.read[n] = [*self.read[n], *ids]
-                if ids:
-                    self._propose(rows[n], logits[n : n + 1], drafts[n])
+                if ids and not self._propose(rows[n], logits[n : n + 1], drafts[n]):
+                    most[n] = 0
         return drafts
 
     def _follow(self, rows: Sequence[Row]) -> None:
@@ -103,17 +103,21 @@ class _Model(Drafter):
         places = [next(n for n, mine in enumerate(self.rows) if mine is row) for row in rows]
         self.feed.keep(places)
         self.rows, self.read = list(rows), [self.read[n] for n in places]
-        wrong = [len(read) - _common(read, [*row.prompt_ids, *row.ids]) for row, read in zip(rows, self.read, strict=True)]
+        kept = [_common(read, [*row.prompt_ids, *row.ids]) for row, read in zip(rows, self.read, strict=True)]
+        wrong = [len(read) - n for read, n in zip(self.read, kept, strict=True)]
         self.feed.forget(wrong)
-        self.read = [read[: len(read) - n] for read, n in zip(self.read, wrong, strict=True)]
+        self.read = [read[:n] for read, n in zip(self.read, kept, strict=True)]
 
-    def _propose(self, row: Row, logits: Float, draft: Draft) -> None:
-        """One more token, if the rules leave the draft model one."""
-        view = self.rules.look(logits, [row.history(draft.ids)])
-        q = self.strategy.process(view.allowed).softmax(-1)
+    def _propose(self, row: Row, logits: Float, draft: Draft) -> bool:
+        """Draft one more token; False where the constraints leave none."""
+        allowed = self.rules.look(logits, [row.history(draft.ids)]).allowed
+        if not bool(allowed.amax().isfinite()):
+            return False
+        q = self.strategy.process(allowed).softmax(-1)
         u = torch.rand(1, generator=row.rng, dtype=torch.float64)
         draft.ids.append(int(inverse_cdf(q.log(), u)[0]))
         draft.q.append(q[0])
+        return True
 
 
 def _common(a: Sequence[int], b: Sequence[int]) -> int:

@@ -48,7 +48,7 @@ def verified(
     """Continue all rows with the strategy, `length` drafted tokens at a time, in one forward of the model a step."""
     unread = [row.prompt_ids for row in rows]
     while True:
-        fits = feed.fits(max(map(len, unread)) + length)
+        fits = feed.fits(max(map(len, unread)) + length + 1)
         rooms = [n - len(ids) for n, ids in zip(fits, unread, strict=True)]  # drafted tokens that could be read
         left = [row.ends.max_new_tokens - len(row.ids) - 1 for row in rows]  # besides the one drawn at the end
         drafts = drafter.draft(rows, [max(0, min(length, *both)) for both in zip(rooms, left, strict=True)])
@@ -68,9 +68,7 @@ def verified(
         rows, unread = [rows[n] for n in going], [rows[n].ids[-1:] for n in going]
 
 
-def _accept(
-    row: Row, logits: Float, draft: Draft, rules: Rules, strategy: Distribution, room: int
-) -> Iterator[Token]:
+def _accept(row: Row, logits: Float, draft: Draft, rules: Rules, strategy: Distribution, room: int) -> Iterator[Token]:
     """Take drafted tokens as long as they are accepted, and one more; logits (n + 1, V) are the model's at each place.
     `room` tokens after the first unread ones could be read."""
     histories = [row.history(draft.ids[:n]) for n in range(len(draft.ids) + 1)]
