@@ -60,7 +60,7 @@ $(VENV)/.core: pyproject.toml constraints.txt
 	echo 'None of these is one: $(PYTHONS). Install one, or name it: make PYTHON=/path/to/python ...' >&2; \
 	exit 1
 	$(PIP) --upgrade pip
-	$(PIP) --build-constraint constraints.txt --editable .
+	$(PIP) --build-constraint constraints.txt --editable '.[tasks,eval]'
 	@mv $(VENV)/.unfinished $@ && touch $@
 
 $(VENV)/.dev: $(VENV)/.core

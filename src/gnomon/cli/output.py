@@ -44,7 +44,9 @@ def print_json(payload: Mapping[str, object]) -> None:
 
 def measures_json(evaluation: "Evaluation") -> dict[str, object]:
     """An evaluation's values by name, the number of its targets, and under "measures" the intervals with them."""
-    named = {name.replace(" ", "_"): measure for name, measure in evaluation.measures.items()}
+    from gnomon.train.evaluation import metric_name
+
+    named = {metric_name(name): measure for name, measure in evaluation.measures.items()}
     return {
         **{name: measure.value for name, measure in named.items()},
         "held_out_tokens": evaluation.targets,

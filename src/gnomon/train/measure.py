@@ -55,7 +55,7 @@ def share(hits: int, n: int) -> Measure:
     p, z2 = hits / n, Z * Z
     middle = (p + z2 / (2 * n)) / (1 + z2 / n)
     reach = Z / (1 + z2 / n) * (p * (1 - p) / n + z2 / (4 * n * n)) ** 0.5
-    return Measure(p, max(0.0, middle - reach), min(1.0, middle + reach), n)
+    return Measure(p, max(0.0, min(p, middle - reach)), min(1.0, max(p, middle + reach)), n)
 
 
 def _some(n: int) -> None:
