@@ -4,22 +4,26 @@ Weights are large (std 0.3, biases and norms noisy): with the usual small initia
 by less than the tolerance.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Protocol
 
 import torch
 
 from gnomon.attention.cache import Cache
+from gnomon.audit.told import ToldDecoder, ToldEncoder
 from gnomon.blocks.residual import Placement
 from gnomon.layout import Layout
 from gnomon.models import DecoderOnly
+from gnomon.models.config import Architecture
 from gnomon.norm import Norm
 from gnomon.positions import PositionEncoding, Spec, encoding
 from gnomon.shapes import Float, Int
 
 VOCAB, D_MODEL, N_HEADS, D_HEAD, MAX_POSITIONS = 29, 32, 4, 8, 64
+MODELS: Mapping[str, Any] = {"decoder-only": DecoderOnly, "encoder-only": ToldEncoder, "encoder-decoder": ToldDecoder}
 
 
 class NotApplicable(Exception):
@@ -38,8 +42,10 @@ class Model(Protocol):
 class Subject:
     """A model of two layers under one encoding, and the settings that laws care about.
 
-    second  the encoding of the second layer where it is not the first one's
-    seed    of weights, ids, lengths and everything else that is drawn
+    second        the encoding of the second layer where it is not the first one's
+    architecture  an encoder-decoder is asked as a decoder that has been told one source
+    options       other settings of its config
+    seed          of weights, ids, lengths and everything else that is drawn
     """
 
     spec: Spec
@@ -50,7 +56,13 @@ class Subject:
     norm: Norm = "layernorm"
     tied: bool = True
     second: Spec | None = None
+    architecture: Architecture = "decoder-only"
+    options: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.architecture != "decoder-only":
+            object.__setattr__(self, "causal", self.architecture == "encoder-decoder")
 
     @classmethod
     def of(cls, name: str, **settings: Any) -> "Subject":
@@ -58,16 +70,22 @@ class Subject:
         spec = encoding(name).tiny(d_model=D_MODEL, d_head=D_HEAD, n_heads=N_HEADS, max_positions=MAX_POSITIONS)
         return cls(spec, **settings)
 
-    def model(self, **changes: Any) -> DecoderOnly:
+    def model(self, **changes: Any) -> Any:
         """The model, built anew (the same every time), in evaluation mode. `changes` go to its constructor."""
+        if self.architecture == "encoder-decoder" and not changes.get("causal", True):
+            raise NotApplicable("a decoder that looks ahead is none")
         settings: dict[str, Any] = {
             "position": self.spec if self.second is None else [self.spec, self.second],
             "max_positions": MAX_POSITIONS, "causal": self.causal, "window": self.window, "tied": self.tied,
             "n_kv_heads": self.n_kv_heads, "placement": self.placement, "norm": self.norm, "init_std": 0.3,
+            **self.options,
         }  # fmt: skip
-        with torch.random.fork_rng(devices=[]):
+        if changes.get("window", self.window) is None:
+            settings["kept"] = 0
+        with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that an encoder without position sees no order is asked for here
             torch.manual_seed(self.seed)
-            model = DecoderOnly(VOCAB, D_MODEL, 2, N_HEADS, **{**settings, **changes})
+            model = MODELS[self.architecture](VOCAB, D_MODEL, 2, N_HEADS, **{**settings, **changes})
             stir(model)
         return model.eval()
 

@@ -44,7 +44,7 @@ class ModelConfig:
     norm, norm_eps, placement   "layernorm" or "rmsnorm"; "pre", "post" or "sandwich"
     bias           biases in the linear layers; dropout: input, attention weights and residuals
     residual       "sequential", or "parallel": attention and feed-forward side by side
-    causal         whether a token sees only what came before it
+    causal         whether a token sees only what came before it (of a decoder-only model; an encoder never is)
     window         nearest tokens seen in each layer; or a list of windows and None (all), which repeats over the layers
     kept           first tokens of a document that stay visible from outside the window
     softcap, sinks, qk_norm   of the scores: see MultiHeadAttention
@@ -173,6 +173,8 @@ class ModelConfig:
         if missing:
             raise BadValue(f"a model config needs {', '.join(missing)}")
         position = data.get("position", "rope")
+        if data.get("architecture") == "encoder-only":
+            data = {"causal": False, **data}
         return cls(**{**data, "position": as_position(position), "window": as_window(data.get("window"))})
 
 

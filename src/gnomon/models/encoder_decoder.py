@@ -6,6 +6,7 @@ from gnomon.attention import Cache, Memory
 from gnomon.errors import BadValue
 from gnomon.layout import Layout
 from gnomon.models.config import ModelConfig
+from gnomon.models.encoder_only import must_see_order
 from gnomon.models.heads import head_for
 from gnomon.models.model import input_layer
 from gnomon.models.place import place
@@ -27,6 +28,9 @@ class EncoderDecoder(Writer):
 
     def build(self, config: ModelConfig) -> None:
         """The parts, in the order in which their weights are drawn."""
+        if not config.causal:
+            raise BadValue("a decoder writes one token after another and sees back only: leave causal=False out")
+        must_see_order(config)
         depth = config.n_layers if config.n_decoder_layers is None else config.n_decoder_layers
         self.input = input_layer(config)
         own = config.source_vocab_size

@@ -24,6 +24,8 @@ class EncoderOnly(Model):
 
     def build(self, config: ModelConfig) -> None:
         """The parts, in the order in which their weights are drawn."""
+        if config.causal:
+            raise BadValue("an encoder sees both ways: leave causal=True out, or take a DecoderOnly")
         must_see_order(config)
         self.input = input_layer(config)
         self.stack = Stack(config, config.per_layer(config.n_layers), causal=False)
@@ -50,9 +52,7 @@ class EncoderOnly(Model):
 
 
 def must_see_order(config: ModelConfig) -> None:
-    """Refuse a causal encoder; warn where nothing in a bidirectional stack tells order."""
-    if config.causal:
-        raise BadValue("an encoder sees both ways: build it with causal=False")
+    """Warn where nothing in a bidirectional stack tells order."""
     specs = [config.position] if not isinstance(config.position, tuple) else config.position
     if all(spec.name == "none" for spec in specs):
         warnings.warn(

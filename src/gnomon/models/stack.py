@@ -8,6 +8,7 @@ from torch import nn
 from gnomon.attention import Cache, CrossAttention, Memory, MultiHeadAttention
 from gnomon.attention.multihead import head_width
 from gnomon.blocks import Block, DecoderBlock, FeedForward, ParallelBlock, default_width, placement
+from gnomon.errors import BadValue
 from gnomon.layout import Layout
 from gnomon.models.config import ModelConfig
 from gnomon.norm import build_norm
@@ -30,6 +31,9 @@ class Stack(nn.Module):
         init_linears(self.blocks, config.init_std, len(per_layer))
         chosen = list(dict.fromkeys(per_layer))
         self.positions = nn.ModuleList(spec.build(**_sizes(config, causal)) for spec in chosen)
+        if not causal and any(position.one_sided for position in self.encodings()):
+            names = " and ".join(spec.name for spec in chosen)
+            raise BadValue(f"{names} was built with causal=True, which tells distances back only: leave that out here")
         self._of_layer = [chosen.index(spec) for spec in per_layer]
 
     def forward(

@@ -45,6 +45,7 @@ class PositionEncoding(nn.Module):
     acts: ClassVar[Acts] = "nowhere"
     relative: ClassVar[bool] = False  #: scores depend on positions only through their differences
     beyond: ClassVar[str] = ""  #: what to expect past the training length, in a few words
+    one_sided: bool = False  #: built for causal attention: tokens ahead would all be told the same
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

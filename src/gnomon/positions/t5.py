@@ -44,6 +44,7 @@ class T5(PositionEncoding):
         self.n_heads, self.causal, self.n_buckets, self.max_distance, self.std = (
             n_heads, causal, n_buckets, max_distance, std,
         )  # fmt: skip
+        self.one_sided = causal
         self.weight = nn.Parameter(torch.empty(n_buckets, n_heads))
         self.reset_parameters()
 

@@ -9,17 +9,17 @@ from gnomon.attention.cache import Cache, RollingCache
 from gnomon.audit.law import Evidence, law
 from gnomon.audit.subject import Subject, alone, at_real, decode, joined
 from gnomon.layout import Layout
-from gnomon.models import DecoderOnly
+from gnomon.models import DecoderOnly, Writer
 from gnomon.shapes import Float, Int
 
 POSITIONAL = "sinusoidal, learned, rope, alibi, t5"
 
 
-def caches(model: DecoderOnly, rollback: int = 0) -> Iterator[Cache]:
+def caches(model: Writer, rollback: int = 0) -> Iterator[Cache]:
     """An empty cache of every kind this model can use."""
     yield model.cache("growing")
     yield model.cache("preallocated", capacity=32)
-    if model.config.window is not None:
+    if None not in model.config.windows(model.config.n_layers):
         yield model.cache("rolling", rollback=rollback)
 
 
@@ -112,7 +112,7 @@ def packed_rows_continue_their_last_document(s: Subject) -> Evidence:
 
 @law("rolling = windowed")
 def rolling_is_windowed(s: Subject) -> Evidence:
-    """A rolling cache gives the logits of a full forward with the same window, padded rows included."""
+    """A rolling cache gives the logits of a full forward with the same window, padded rows and kept tokens included."""
     s.must_be_causal()
     window = max(3, s.window or 4)
     model, ids, left = s.model(window=window), s.ids(3, 14), paddings()[0]
@@ -122,9 +122,10 @@ def rolling_is_windowed(s: Subject) -> Evidence:
         got.append(decode(model, ids, chunks, model.cache("rolling", rollback=rollback)))
         fault.append(decode(model, ids, chunks, RollingCache(window - 2)))
     whole = Layout.padded(torch.cat([left, torch.ones(3, 7, dtype=torch.bool)], 1))
-    got.append(at_real(decode(model, ids, [7] + [1] * 4 + [3], model.cache("rolling"), Layout.padded(left)), whole))
-    want.append(alone(model, ids, whole))
-    return Evidence(joined(*got), joined(*want), joined(*fault, want[-1]))
+    for this in (model, s.model(window=window, kept=2)):
+        got.append(at_real(decode(this, ids, [7] + [1] * 4 + [3], this.cache("rolling"), Layout.padded(left)), whole))
+        want.append(alone(this, ids, whole))
+    return Evidence(joined(*got), joined(*want), joined(*fault, *want[-2:]))
 
 
 @law("eviction moves no position", shown_by=POSITIONAL)

@@ -164,7 +164,7 @@ def the_two_pairings_agree(s: Subject) -> Evidence:
         want.append(model(ids))
         fault.append(other(ids))
         for name, p in other.named_parameters():
-            if ".attention.q." in name or ".attention.k." in name:
+            if ".attention.q" in name or ".attention.k" in name:  # and the norms of queries and keys
                 heads = p.shape[0] // D_HEAD
                 p.copy_(p[positions.pairing_order(D_HEAD, "half" if new == "half" else "interleaved", heads)])
         got.append(other(ids))

@@ -1,7 +1,8 @@
 """Laws of attention: every kernel computes the one dense definition, and the definition is the paper's equation."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 from unittest.mock import patch
 
 import torch
@@ -29,6 +30,13 @@ class Case:
     k_at: Layout
     causal: bool
     window: int | None
+    kept: int = 0
+    softcap: float | None = None
+    sinks: Float | None = None
+
+    def how(self) -> dict[str, Any]:
+        """As `attend` takes it."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("name", "at", "k_at")}
 
 
 def layouts(s: Subject) -> dict[str, tuple[Layout, Layout]]:
@@ -55,21 +63,27 @@ def layouts(s: Subject) -> dict[str, tuple[Layout, Layout]]:
 
 
 def cases(s: Subject) -> Iterator[Case]:
-    """Every layout, with and without a window."""
+    """Every layout, with and without a window; some with first tokens kept, some with scores capped and a sink."""
+    sinks = s.normal(N_HEADS, stream=3)
     for name, (at, k_at) in layouts(s).items():
         for window in (None, 3):
             if name != "prefix" or (s.causal and window is None):
                 yield Case(name, at, k_at, s.causal, window)
+        if name in ("dense", "step", "inside", "packed"):
+            yield Case(name, at, k_at, s.causal, 3, kept=2)
+            yield Case(name, at, k_at, s.causal, 3, softcap=1.5, sinks=sinks)
 
 
 def can(kernel: str, position: PositionEncoding, case: Case) -> bool:
     """Whether this kernel is meant for this case, as its docstring says."""
     dense = case.at.kind == case.k_at.kind == "dense"
     bare = position.acts != "score" and case.window is None and dense
+    if case.softcap is not None:
+        return kernel == "content"
     return not defines_score(position) and {
         "plain": bare and not case.causal,
         "causal": bare and case.causal and case.at is case.k_at,
-        "toeplitz": dense and (position.relative or position.acts != "score"),
+        "toeplitz": dense and not case.kept and (position.relative or position.acts != "score"),
     }.get(kernel, True)
 
 
@@ -84,17 +98,19 @@ def inputs(s: Subject, case: Case, n_kv_heads: int = 2) -> tuple[Float, Float, F
 def forward(s: Subject, position: PositionEncoding, case: Case, kernel: str | None) -> Float:
     """What this kernel computes."""
     q, k, v = inputs(s, case)
-    return attend(q, k, v, position, case.at, case.k_at, causal=case.causal, window=case.window, kernel=kernel)
+    return attend(q, k, v, position, case.at, case.k_at, **case.how(), kernel=kernel)
 
 
 def backward(s: Subject, position: PositionEncoding, case: Case, kernel: str | None) -> Float:
-    """Its gradients in q, k, v and the encoding's parameters."""
+    """Its gradients in q, k, v, the sinks and the encoding's parameters."""
     q, k, v = (x.requires_grad_() for x in inputs(s, case))
+    sinks = None if case.sinks is None else case.sinks.clone().requires_grad_()
     position.zero_grad()
     with torch.enable_grad():
-        out = attend(q, k, v, position, case.at, case.k_at, causal=case.causal, window=case.window, kernel=kernel)
+        out = attend(q, k, v, position, case.at, case.k_at, **{**case.how(), "sinks": sinks}, kernel=kernel)
         torch.autograd.backward((out * s.normal(*out.shape, stream=9)).sum())
-    return joined(*(torch.zeros_like(x) if x.grad is None else x.grad for x in (q, k, v, *position.parameters())))
+    learned = (q, k, v, *position.parameters(), *(() if sinks is None else (sinks,)))
+    return joined(*(torch.zeros_like(x) if x.grad is None else x.grad for x in learned))
 
 
 def compared(s: Subject, what: Callable[..., Float]) -> Evidence:
@@ -131,7 +147,7 @@ def one_pair_is_one_entry(s: Subject) -> Evidence:
     for case in cases(s):
         at, k_at = case.at.expand(B), case.k_at.expand(B)
         got.append(pair_by_pair(position, at, k_at, case))
-        want.append(visible(at, k_at, case.causal, case.window).float())
+        want.append(visible(at, k_at, case.causal, case.window, case.kept).float())
         if position.acts == "score":
             bias = position.bias_tensor(at, k_at, N_HEADS)
             assert bias is not None
@@ -143,7 +159,7 @@ def pair_by_pair(position: PositionEncoding, at: Layout, k_at: Layout, case: Cas
     """Mask, then bias, each computed for one (row, head, query, key) at a time."""
 
     def mask(b: Int, i: Int, j: Int) -> Bool:
-        return sees(at.pair(b, i), k_at.pair(b, j), case.causal, case.window)
+        return sees(at.pair(b, i), k_at.pair(b, j), case.causal, case.window, case.kept)
 
     def bias(b: Int, h: Int, i: Int, j: Int) -> Float:
         one = position.bias(h.float(), at.pos[b, i], k_at.pos[b, j])
@@ -162,13 +178,22 @@ def pair_by_pair(position: PositionEncoding, at: Layout, k_at: Layout, case: Cas
 
 @law("attention is its equation")
 def attention_is_its_equation(s: Subject) -> Evidence:
-    """softmax(q . k * scale + bias) . v over what is visible, head by head: scaled once, neighbours share keys."""
-    position, n = s.encoding(), 9
+    """softmax(q . k * scale + bias) . v over what is visible, head by head, capped and with a sink where told so."""
+    position, x = s.encoding(), s.normal(1, 9, D_MODEL)
     if defines_score(position):
         raise NotApplicable(f"{position.name} defines the score itself")
-    attention, x, at = attention_of(s), s.normal(1, n, D_MODEL), Layout.dense(1, n)
-    turn = position.prepare(at)
+    adorned = {"qk_norm": True, "softcap": 2.0, "sinks": True, "window": 3, "kept": 1}
+    both = [attention_of(s), attention_of(s, **adorned)]
+    at = Layout.dense(1, 9)
+    got = [attention(x, position, position.prepare(at), at, at) for attention in both]
+    return Evidence(joined(*got), joined(*(by_hand(attention, position, x) for attention in both)))
+
+
+def by_hand(attention: MultiHeadAttention, position: PositionEncoding, x: Float) -> Float:
+    """The attention of x (1, n, D), one score at a time."""
+    n, turn = x.shape[1], position.prepare(Layout.dense(1, x.shape[1]))
     q, k, v = (w(x)[0].view(n, -1, D_HEAD).transpose(0, 1) for w in (attention.q, attention.k, attention.v))
+    q, k = attention.q_norm(q), attention.k_norm(k)
     q, k = position.query(q[None], turn)[0].double(), position.key(k[None], turn)[0].double()
     heads = []
     for h in range(N_HEADS):
@@ -177,16 +202,20 @@ def attention_is_its_equation(s: Subject) -> Evidence:
         for i in range(n):
             for j in range(n):
                 bias = position.bias(torch.tensor(float(h)), torch.tensor(i), torch.tensor(j))
-                hidden = (s.causal and j > i) or (s.window is not None and abs(i - j) >= s.window)
-                scores[i, j] = -torch.inf if hidden else scores[i, j] + (0.0 if bias is None else bias)
-        heads.append(scores.softmax(-1) @ v[shared].double())
-    got = attention(x, position, turn, at, at)
-    return Evidence(got, attention.out(torch.cat(heads, -1).float())[None])
+                far = attention.window is not None and abs(i - j) >= attention.window and j >= attention.kept
+                scores[i, j] += 0.0 if bias is None else bias
+                if attention.softcap is not None:
+                    scores[i, j] = attention.softcap * torch.tanh(scores[i, j] / attention.softcap)
+                scores[i, j] = -torch.inf if far or (attention.causal and j > i) else scores[i, j]
+        sink = scores.new_tensor(-torch.inf) if attention.sinks is None else attention.sinks[h].double()
+        shares = torch.cat([scores, sink.expand(n, 1)], 1).softmax(-1)
+        heads.append(shares[:, :n] @ v[shared].double())
+    return attention.out(torch.cat(heads, -1).float())[None]  # type: ignore[no-any-return]
 
 
-def attention_of(s: Subject) -> MultiHeadAttention:
+def attention_of(s: Subject, **changes: Any) -> MultiHeadAttention:
     """The first attention of the subject's model, two query heads to a key/value head."""
-    found = [part for part in s.model(n_kv_heads=2).modules() if isinstance(part, MultiHeadAttention)]
+    found = [part for part in s.model(n_kv_heads=2, **changes).stack.modules() if isinstance(part, MultiHeadAttention)]
     return found[0]
 
 
@@ -268,7 +297,7 @@ def grouped_heads_are_copied_heads(s: Subject) -> Evidence:
     for order in ([0, 0, 1, 1], [0, 1, 0, 1]):
         state = few.state_dict()
         for name, x in state.items():
-            if ".attention.k." in name or ".attention.v." in name:
+            if name.split(".")[-3:-1] in (["attention", "k"], ["attention", "v"], ["cross", "k"], ["cross", "v"]):
                 state[name] = x.view(2, D_HEAD, *x.shape[1:])[order].flatten(0, 1)
         many = s.model(n_kv_heads=N_HEADS)
         many.load_state_dict(state)

@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from gnomon.audit.law import Evidence, law
 from gnomon.audit.subject import D_MODEL, VOCAB, Subject, joined
+from gnomon.audit.told import vocabulary_of
 from gnomon.models import DecoderOnly
 from gnomon.trace import Trace
 
@@ -41,7 +42,7 @@ def a_tie_stays_a_tie(s: Subject) -> Evidence:
     for model in treated(s):
         h = s.normal(1, 2, D_MODEL).to(model.input.tokens.weight.dtype)
         model.input.tokens.weight.add_(s.normal(*model.input.tokens.weight.shape, stream=1))
-        got.append(model.head(h).float())
+        got.append(vocabulary_of(model)(h).float())
         want.append((h @ model.input.tokens.weight.T).float())
     return Evidence(joined(*got), joined(*want))
 
@@ -56,7 +57,7 @@ def the_scale_counts_once(s: Subject) -> Evidence:
     table, h = model.input.tokens.weight, s.normal(2, 6, D_MODEL)
     want = joined(F.one_hot(ids, VOCAB).float() @ table * scale, h @ table.T)
     uncounted = joined(F.one_hot(ids, VOCAB).float() @ table, h @ table.T)
-    return Evidence(joined(trace.tokens, model.head(h)), want, uncounted)
+    return Evidence(joined(trace.tokens, vocabulary_of(model)(h)), want, uncounted)
 
 
 @law("the padding row stays zero")
@@ -87,10 +88,10 @@ def resizing_keeps_old_rows(s: Subject) -> Evidence:
         for size in (VOCAB + 4, 20):
             model = s.model(tied=tied)
             kept = min(size, VOCAB)
-            h, before = model.hidden(ids), model.head.weight[:kept].clone()
+            h, before = model.hidden(ids), vocabulary_of(model).weight[:kept].clone()
             rows = model.resize(size, pad_to_multiple=3)
-            shapes = [model.head.weight.shape[0], model.input.tokens.weight.shape[0], model.config.vocab_size]
-            got += [model.head.weight[:kept], model.hidden(ids), torch.tensor(shapes)]
+            shapes = [vocabulary_of(model).weight.shape[0], model.input.tokens.weight.shape[0], model.config.vocab_size]
+            got += [vocabulary_of(model).weight[:kept], model.hidden(ids), torch.tensor(shapes)]
             want += [before, h, torch.tensor([-(-size // 3) * 3] * 3)]
             assert rows == shapes[0]
     return Evidence(joined(*got), joined(*want), slack=0.0)

@@ -5,12 +5,12 @@
 ...     pass  # attention now runs across packed documents
 """
 
-from gnomon.audit.mutants import attention, caches, layouts, rotations, tables, weights
+from gnomon.audit.mutants import attention, caches, layouts, rotations, sources, tables, weights
 from gnomon.audit.mutants.mutant import Mutant
 
 MUTANTS: dict[str, Mutant] = {
     found.name: found
-    for room in (layouts, caches, rotations, tables, attention, weights)
+    for room in (layouts, caches, rotations, tables, attention, weights, sources)
     for found in vars(room).values()
     if isinstance(found, Mutant)
 }
