@@ -5,7 +5,7 @@ import torch
 
 import gnomon as gn
 from gnomon.attention import MultiHeadAttention
-from gnomon.blocks import Block, FeedForward, placement
+from gnomon.blocks import Block, FeedForward, ParallelBlock, placement
 from gnomon.positions import NoPE
 
 AT = gn.Layout.dense(2, 5)
@@ -38,6 +38,21 @@ def test_it_reads_like_its_equations(where):
         h = n1(x + attention(x))
         want = n2(h + b.ffn(h))
     torch.testing.assert_close(run(b, x), want)
+
+
+@pytest.mark.parametrize("where", ["pre", "sandwich"])
+def test_parallel_sublayers_read_the_same_stream(where):
+    """x + attention(norm(x)) + ffn(norm'(x))."""
+    around = placement(where)
+    b = ParallelBlock(MultiHeadAttention(8, 2), FeedForward(8, 16), around(8), around(8))
+    x = torch.randn(2, 5, 8)
+    seen = b.around_attention.branch(x, lambda y: b.attention(y, NoPE(), None, AT, AT))
+    torch.testing.assert_close(run(b, x), x + seen + b.around_ffn.branch(x, b.ffn))
+
+
+def test_parallel_sublayers_have_no_post_norm():
+    with pytest.raises(gn.BadValue, match="'pre' or 'sandwich'"):
+        ParallelBlock(MultiHeadAttention(8, 2), FeedForward(8, 16), placement("post")(8), placement("post")(8))
 
 
 def test_a_trace_gets_its_output_and_its_attention():

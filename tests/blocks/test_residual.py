@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import gnomon as gn
-from gnomon.blocks import PostNorm, PreNorm, placement
+from gnomon.blocks import PostNorm, PreNorm, Sandwich, placement
 from gnomon.norm import build_norm
 
 
@@ -22,6 +22,14 @@ def test_post_norm_normalises_the_sum():
     """norm(x + f(x)), as in the original Transformer."""
     around, x = PostNorm(8), torch.randn(2, 3, 8) * 5 + 1
     torch.testing.assert_close(around(x, lambda z: z**2), nn.functional.layer_norm(x + x**2, (8,)))
+
+
+def test_a_sandwich_normalises_what_is_added():
+    """x + norm'(f(norm(x))): what a sublayer adds has the size its norm gives it, however large its output."""
+    around, x = Sandwich(8), torch.randn(2, 3, 8) * 5 + 1
+    torch.testing.assert_close(
+        around(x, lambda z: z * 1000), x + nn.functional.layer_norm(nn.functional.layer_norm(x, (8,)) * 1000, (8,))
+    )
 
 
 def test_the_identity_path_is_open_before_the_norm_and_shrinks_behind_it():

@@ -66,3 +66,38 @@ def test_a_list_of_positions_is_one_per_layer():
         gn.DecoderOnly(**SIZES, position=["rope"] * 3)
     with pytest.raises(gn.BadValue, match="sinusoidal acts at the input, not in a layer"):
         gn.DecoderOnly(**SIZES, position=["rope", "sinusoidal"])
+
+
+# ------------------------------------------------------------------ windows
+
+
+def test_a_pattern_of_windows_repeats_over_the_layers_and_survives_json():
+    config = gn.DecoderOnly(**{**SIZES, "n_layers": 5}, window=[4, None], kept=1).config
+    assert config.windows(5) == [4, None, 4, None, 4]
+    assert gn.ModelConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"window": [4, 0]}, "at least 1; got 0"),
+        ({"window": []}, "a whole number, none, or a list"),
+        ({"window": "4"}, "a whole number, none, or a list"),
+        ({"window": [True]}, "a whole number, none, or a list"),
+        ({"kept": 2}, "give a window"),
+        ({"kept": -1, "window": 4}, "kept must be between 0"),
+        ({"softcap": 0.0}, "softcap must be a number above 0"),
+        ({"residual": "parallel", "placement": "post"}, "'pre' or 'sandwich'"),
+        ({"residual": "beside"}, "sequential"),
+    ],
+)
+def test_settings_of_blocks_that_mean_nothing_are_refused(settings, message):
+    with pytest.raises(gn.BadValue, match=message):
+        gn.DecoderOnly(**SIZES, **settings)
+
+
+def test_only_a_model_whose_layers_all_have_windows_can_roll():
+    with pytest.raises(gn.BadValue, match="still looks at"):
+        gn.DecoderOnly(**SIZES, window=[4, None]).cache("rolling")
+    cache = gn.DecoderOnly(**SIZES, window=[4, 6], kept=2).cache("rolling")
+    assert (cache.window, cache.kept) == (6, 2)

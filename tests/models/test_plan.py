@@ -50,6 +50,12 @@ def test_the_planned_cache_is_the_cache_that_fills(changes):
     assert planned.cache_bytes(7, torch.bfloat16, batch=3) * 2 == planned.cache_bytes(7, torch.float32, batch=3)
 
 
+def test_each_layer_holds_what_its_own_window_needs():
+    planned = plan(preset("mini-llama", window=[100, None], kept=4))
+    alone = plan(preset("mini-llama")).cache_bytes(1000)
+    assert planned.cache_bytes(1000) == alone * (104 + 1000) // 2000
+
+
 def test_a_window_bounds_the_cache():
     planned = plan(preset("mini-llama", window=100))
     assert planned.cache_bytes(99) < planned.cache_bytes(100) == planned.cache_bytes(10_000)
