@@ -71,6 +71,11 @@ def test_a_list_of_positions_is_one_per_layer():
 # ------------------------------------------------------------------ windows
 
 
+def test_all_stands_for_no_window():
+    """TOML has no null."""
+    assert gn.DecoderOnly(**SIZES, window=[4, "all"]).config.window == (4, None)
+
+
 def test_a_pattern_of_windows_repeats_over_the_layers_and_survives_json():
     config = gn.DecoderOnly(**{**SIZES, "n_layers": 5}, window=[4, None], kept=1).config
     assert config.windows(5) == [4, None, 4, None, 4]

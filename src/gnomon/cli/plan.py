@@ -12,6 +12,7 @@ from gnomon.cli.output import print_json
 from gnomon.glossary import grouped
 
 if TYPE_CHECKING:
+    from gnomon.models import ModelConfig
     from gnomon.models.plan import Plan
 
 DTYPES = ("float32", "bfloat16")
@@ -37,8 +38,8 @@ def command(
 ) -> None:
     """Count the parameters of PRESET by part, tied and untied, and its cache by context length.
 
-    PRESET is mini-gpt, mini-llama or gpt2-small. Any setting of a model can be changed: --set d_model=256
-    --set n_kv_heads=1. Nothing is allocated, so any size can be planned.
+    PRESET is mini-gpt, mini-llama, gpt2-small, vaswani-base or bert-base. Any setting of a model can be changed:
+    --set d_model=256 --set n_kv_heads=1. Nothing is allocated, so any size can be planned.
     """
     from gnomon.models.config import preset as named
     from gnomon.models.plan import plan
@@ -68,6 +69,7 @@ def _report(preset: str, planned: "Plan", contexts: list[int], batch: int) -> di
         "cache_bytes": [
             {"context": n, **{name: planned.cache_bytes(n, dtype, batch) for name, dtype in types.items()}}
             for n in contexts
+            if planned.numbers_per_token
         ],
     }
 
@@ -76,28 +78,59 @@ def _written(planned: "Plan", report: dict[str, Any]) -> str:
     c, parameters = planned.config, report["parameters"]
     parts = {name: n for name, n in parameters.items() if name not in ("input_layer", "total") and n}
     lines = [
-        f"{report['preset']}: {c.n_layers} layers, width {c.d_model}, {c.n_heads} heads, {c.vocab_size} tokens, "
-        f"position {_named(c.position)}, head {'tied' if c.tied else 'untied'}",
+        f"{report['preset']}: {_depth(c)} layers, width {c.d_model}, {c.n_heads} heads, {c.vocab_size} tokens, "
+        f"position {_named(c.position)}, head {_head(c)}",
         "",
         *(_row(name.replace("_", "-"), grouped(n)) for name, n in parts.items()),
         _row("total", grouped(parameters["total"])) + "   parameters",
         _row("input layer", grouped(parameters["input_layer"])) + "   of them",
         "",
-        _row("tied", grouped(planned.tied)),
-        _row("untied", grouped(planned.untied)) + f"   {planned.untied / planned.tied - 1:+.1%}",
-        "",
+        *_tied_or_not(planned),
         _row("", *DTYPES),
         _row("weights", *_sizes(report["weights_bytes"])),
         *(_row(f"cache, {grouped(row['context'])}", *_sizes(row)) for row in report["cache_bytes"]),
         "",
-        f"A token leaves {grouped(planned.numbers_per_token)} numbers in the cache: a key and a value of each "
-        "key/value head in each layer.",
+        _of_the_cache(planned),
     ]
     if report["batch"] > 1:
         lines.append(f"The cache is that of {report['batch']} rows.")
     if c.window is not None:
-        lines.append(f"Its window of {c.window} tokens bounds the cache.")
+        lines.append(f"Its window of {_windows(c)} tokens bounds the cache.")
     return "\n".join(lines)
+
+
+def _depth(c: "ModelConfig") -> str:
+    return f"{c.n_layers} + {c.depth}" if c.architecture == "encoder-decoder" else str(c.n_layers)
+
+
+def _head(c: "ModelConfig") -> str:
+    over_words = c.head in ("tokens", "masked")
+    return ("tied" if c.tied else "untied") if over_words else c.head
+
+
+def _windows(c: "ModelConfig") -> str:
+    each = c.window if isinstance(c.window, tuple) else (c.window,)
+    return ", ".join("all" if window is None else grouped(window) for window in each)
+
+
+def _tied_or_not(planned: "Plan") -> list[str]:
+    """What a table for the output alone would cost; nothing where there is no such output."""
+    if planned.tied == planned.untied:
+        return []
+    more = f"   {planned.untied / planned.tied - 1:+.1%}"
+    return [_row("tied", grouped(planned.tied)), _row("untied", grouped(planned.untied)) + more, ""]
+
+
+def _of_the_cache(planned: "Plan") -> str:
+    if planned.numbers_per_token == 0:
+        return "An encoder reads every text in one piece and keeps no cache."
+    each = (
+        "A token" if planned.config.architecture == "decoder-only" else "A token of the target, and one of the source,"
+    )
+    return (
+        f"{each} leaves {grouped(planned.numbers_per_token)} numbers in the cache: a key and a value of each key/value "
+        "head in each layer."
+    )
 
 
 def _named(position: Any) -> str:

@@ -45,7 +45,7 @@ class ModelConfig:
     bias           biases in the linear layers; dropout: input, attention weights and residuals
     residual       "sequential", or "parallel": attention and feed-forward side by side
     causal         whether a token sees only what came before it (of a decoder-only model; an encoder never is)
-    window         nearest tokens seen in each layer; or a list of windows and None (all), which repeats over the layers
+    window         nearest tokens seen in each layer; or a list of windows and None ("all"), repeated over the layers
     kept           first tokens of a document that stay visible from outside the window
     softcap, sinks, qk_norm   of the scores: see MultiHeadAttention
     tied           the head uses the token table; embed_scale, d_embed, padding_id: see TokenEmbedding
@@ -116,6 +116,11 @@ class ModelConfig:
                     f"{spec.name} acts at the input, not in a layer: choose it for the whole model, not in a list"
                 )
         return list(self.position)
+
+    @property
+    def depth(self) -> int:
+        """Layers of the stack that writes: an encoder-decoder's decoder, or the only one."""
+        return self.n_layers if self.n_decoder_layers is None else self.n_decoder_layers
 
     def windows(self, n_layers: int) -> list[int | None]:
         """The window of each of a stack's layers."""
@@ -227,7 +232,10 @@ def as_position(position: Any) -> Position:
 
 
 def as_window(window: Any) -> Window:
-    """One window for all layers, or a pattern of them; BadValue for anything else."""
+    """One window for all layers, or a pattern of them; BadValue for anything else. "all" stands for None where a
+    notation has no word for it."""
+    if isinstance(window, Sequence) and not isinstance(window, str):
+        window = tuple(None if w == "all" else w for w in window)
     pattern = tuple(window) if isinstance(window, Sequence) and not isinstance(window, str) else (window,)
     if not pattern or not all(w is None or type(w) is int for w in pattern):
         raise BadValue(

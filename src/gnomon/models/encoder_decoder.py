@@ -31,12 +31,11 @@ class EncoderDecoder(Writer):
         if not config.causal:
             raise BadValue("a decoder writes one token after another and sees back only: leave causal=False out")
         must_see_order(config)
-        depth = config.n_layers if config.n_decoder_layers is None else config.n_decoder_layers
         self.input = input_layer(config)
         own = config.source_vocab_size
         self.source_input = None if own is None else input_layer(config, own)
         self.encoder = Stack(config, config.per_layer(config.n_layers), causal=False)
-        self.decoder = Stack(config, config.per_layer(depth), causal=True, cross=True)
+        self.decoder = Stack(config, config.per_layer(config.depth), causal=True, cross=True)
         self.head = head_for(config, self.input)
 
     def forward(

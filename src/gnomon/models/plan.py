@@ -50,8 +50,9 @@ class Plan:
 
     @property
     def numbers_per_token(self) -> int:
-        """What one token leaves in the cache: a key and a value of each key/value head in each layer."""
-        return self.config.n_layers * self._numbers_per_layer
+        """What one token leaves in the cache: a key and a value of each key/value head in each layer that writes. A
+        token of an encoder-decoder's source leaves as many; an encoder keeps nothing."""
+        return 0 if self.config.architecture == "encoder-only" else self.config.depth * self._numbers_per_layer
 
     @property
     def _numbers_per_layer(self) -> int:
@@ -62,7 +63,9 @@ class Plan:
     def cache_bytes(self, context: int, dtype: torch.dtype = torch.float32, batch: int = 1) -> int:
         """Bytes of keys and values after `context` tokens; a layer with a window needs no more than it keeps."""
         c = self.config
-        held = sum(context if w is None else min(context, w + c.kept) for w in c.windows(c.n_layers))
+        if c.architecture == "encoder-only":
+            return 0
+        held = sum(context if w is None else min(context, w + c.kept) for w in c.windows(c.depth))
         return batch * held * self._numbers_per_layer * dtype.itemsize
 
     def contexts(self) -> list[int]:

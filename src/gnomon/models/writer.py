@@ -36,9 +36,8 @@ class Writer(Model):
             return PreallocatedCache(capacity)
         if kind != "rolling":
             raise unknown("cache", kind, ("growing", "preallocated", "rolling"))
-        depth = self.config.n_layers if self.config.n_decoder_layers is None else self.config.n_decoder_layers
-        windows = [window for window in self.config.windows(depth) if window is not None]
-        if len(windows) < max(depth, 1):
+        windows = [window for window in self.config.windows(self.config.depth) if window is not None]
+        if len(windows) < max(self.config.depth, 1):
             raise BadValue("a rolling cache forgets tokens that this model still looks at: build it with window=...")
         return RollingCache(max(windows), rollback, self.config.kept)
 
