@@ -72,6 +72,10 @@ def settled(resolved: Resolved[Settings]) -> Settings:
 
 def make_tokenizer(settings: Settings) -> Tokenizer:
     """Learn a vocabulary from the training data, never from what is held out, or load one from a file or folder."""
+    return settings.kind.vocabulary(_tokenizer(settings))
+
+
+def _tokenizer(settings: Settings) -> Tokenizer:
     if settings.tokenizer == "bytes":
         return Tokenizer.bytes()
     if settings.tokenizer == "characters":

@@ -24,6 +24,7 @@ from gnomon.errors import BadInput, BadValue, GnomonError
 END_OF_TEXT = "<|endoftext|>"
 UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 END_MARKS = (END_OF_TEXT, "</s>", "<eos>", "<|end_of_text|>", "<|im_end|>")  # looked for where no config names one
+MASK_MARKS = ("[MASK]", "<mask>")  # BERT's, RoBERTa's
 GPT2_FILES = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
 MOST_TOKENS = 2**24  # the library reserves room for all of them before it begins
 VISIBLE = {i: 0x2400 + i for i in range(33)} | {0x20: 0x2423, 0x7F: 0x2421}  # control pictures; ␣ for the space
@@ -127,6 +128,14 @@ class Tokenizer:
         core.add_special_tokens([mark for mark in END_MARKS if core.token_to_id(mark) is not None])
         return cls(core.to_str())
 
+    def with_mask(self) -> "Tokenizer":
+        """This tokenizer with a control token [MASK] after all others; itself where it has a mask already."""
+        if self.mask_id is not None:
+            return self
+        core = tokenizers.Tokenizer.from_str(self.to_json())
+        core.add_special_tokens([MASK_MARKS[0]])
+        return Tokenizer(core.to_str(), self._end_mark)
+
     def to_json(self) -> str:
         """The text of the ``tokenizer.json``."""
         return json.dumps(self._spec, ensure_ascii=False, indent=2) + "\n"
@@ -207,6 +216,12 @@ class Tokenizer:
     def control_ids(self) -> frozenset[int]:
         """The ids that stand for no text."""
         return frozenset(token["id"] for token in self._spec["added_tokens"] if token["special"])
+
+    @cached_property
+    def mask_id(self) -> int | None:
+        """The id that stands for a token to be guessed, if there is one."""
+        named = {token["content"]: int(token["id"]) for token in self._spec["added_tokens"] if token["special"]}
+        return next((named[mark] for mark in MASK_MARKS if mark in named), None)
 
     @cached_property
     def unk_id(self) -> int | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from gnomon.data import Tokenizer
-from gnomon.errors import BadInput, unknown
+from gnomon.errors import BadInput, BadValue, unknown
 from gnomon.models import Model, ModelConfig, build
 from gnomon.train import State, Task, TrainConfig
 
@@ -41,6 +41,14 @@ class Kind(ABC):
     @abstractmethod
     def task(self, tokenizer: Tokenizer, config: TrainConfig, quiet: bool = True) -> Task:
         """The task over this vocabulary; `quiet` shows no progress where the data take long to read."""
+
+    def elsewhere(self, sources: tuple[str, ...], tokenizer: Tokenizer, config: TrainConfig, quiet: bool) -> Task:
+        """The task to measure a model on other data with, all of which counts as held out."""
+        raise BadValue(f"the task {self.name} makes its own data: leave --data out")
+
+    def vocabulary(self, tokenizer: Tokenizer) -> Tokenizer:
+        """The tokenizer with what the task needs besides text, such as a mask."""
+        return tokenizer
 
     def describe(self) -> str:
         """What is trained on, in a line."""

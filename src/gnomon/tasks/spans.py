@@ -86,6 +86,11 @@ class SpansKind(Kind):
         """Windows of the files."""
         return Spans(*self.parts, tokenizer, config, quiet)
 
+    def elsewhere(self, sources: tuple[str, ...], tokenizer: Tokenizer, config: TrainConfig, quiet: bool) -> "Spans":
+        """Measured on other files."""
+        files = Corpus.open(sources)
+        return Spans(files, files, tokenizer, config, quiet)
+
     def new_model(self, config: ModelConfig) -> Model:
         """An encoder that labels tokens."""
         names = label_names(KINDS)

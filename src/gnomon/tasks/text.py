@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 from tqdm import tqdm
 
@@ -23,7 +23,7 @@ class TextKind(Kind):
     name = "text"
     about = "Guess each next token of a text."
     takes = "sources"
-    preset = "mini-gpt"
+    preset: ClassVar[str | None] = "mini-gpt"
 
     sources: tuple[str, ...] = ("stdlib",)
     text_key: str = "text"
@@ -45,8 +45,13 @@ class TextKind(Kind):
 
     def task(self, tokenizer: Tokenizer, config: TrainConfig, quiet: bool = True) -> Task:
         """Windows of the text as token ids, encoded where the cache does not hold them yet."""
-        training, held_out = (_tokenized(part, tokenizer, quiet) for part in self.parts)
+        training, held_out = (stored(part, tokenizer, quiet) for part in self.parts)
         return Text(training, held_out, config)
+
+    def elsewhere(self, sources: tuple[str, ...], tokenizer: Tokenizer, config: TrainConfig, quiet: bool) -> Task:
+        """Measured on windows of another text."""
+        store = stored(Corpus.open(sources, self.text_key), tokenizer, quiet)
+        return Text(store, store, config)
 
     def describe(self) -> str:
         """Files, documents and bytes."""
@@ -61,7 +66,8 @@ class TextKind(Kind):
         return replace(self, sources=tuple(s if s in NOT_PATHS else str(Path(s).absolute()) for s in self.sources))
 
 
-def _tokenized(corpus: Corpus, tokenizer: Tokenizer, quiet: bool) -> TokenStore:
+def stored(corpus: Corpus, tokenizer: Tokenizer, quiet: bool) -> TokenStore:
+    """The corpus as token ids, encoded where the cache does not hold them yet."""
     with tqdm(total=0, desc="tokenizing", unit="B", unit_scale=True, leave=False, disable=quiet, delay=1) as bar:
 
         def progress(done: int, total: int) -> None:
@@ -71,4 +77,4 @@ def _tokenized(corpus: Corpus, tokenizer: Tokenizer, quiet: bool) -> TokenStore:
         return TokenStore.open(corpus, tokenizer, progress=progress)
 
 
-__all__ = ["TextKind"]
+__all__ = ["TextKind", "stored"]
