@@ -1,7 +1,8 @@
 """Models to generate with: tiny random ones whose choices differ from place to place, and one whose text is known."""
 
 import itertools
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 import gnomon as gn
 from gnomon.attention import Cache, GrowingCache
 from gnomon.data import Tokenizer
+from gnomon.generate import Generation, Strategy, generate
 
 V = 64
 
@@ -43,6 +45,105 @@ class Chain(nn.Module):
 
     def check(self, at: gn.Layout) -> None:
         pass
+
+
+class Markov(nn.Module):
+    """A language model in which the last token alone decides: {token: {next: probability}}. What is not listed has
+    probability 0, or hardly any where the listed ones do not add up to 1 (no sum is forced on them: these are the
+    probabilities, and what is missing goes to the last token of the vocabulary)."""
+
+    def __init__(self, table: Mapping[int, Mapping[int, float]], V: int) -> None:
+        super().__init__()
+        chances = torch.zeros(V, V)
+        for i in range(V):
+            for j, p in table.get(i, {i: 1.0}).items():
+                chances[i, j] = p
+            left = 1 - float(chances[i].sum())
+            if left > 1e-6:
+                chances[i, V - 1] += left
+        self.logp = (chances / chances.sum(1, keepdim=True)).log()
+        self.config = SimpleNamespace(vocab_size=V, padding_id=None, causal=True)
+        self.tokenizer = None
+        self.reads: list[tuple[int, ...]] = []
+
+    def hidden(self, ids: Tensor, at: gn.Layout | None = None, cache: Cache | None = None) -> Tensor:
+        self.reads.append(tuple(ids.shape))
+        cache.extend(at)
+        cache.commit()
+        return self.logp[ids]
+
+    def head(self, h: Tensor) -> Tensor:
+        return h
+
+    def cache(self, kind: str = "growing", capacity: int = 0, rollback: int = 0) -> Cache:
+        return GrowingCache()
+
+    def check(self, at: gn.Layout) -> None:
+        pass
+
+    def texts(self, start: int, end: int, most: int) -> Iterator[tuple[list[int], float]]:
+        """All texts of up to `most` tokens with their log-probabilities: those that end, and those that are cut."""
+
+        def go(ids: list[int], logp: float, last: int) -> Iterator[tuple[list[int], float]]:
+            for i, p in enumerate(self.logp[last].tolist()):
+                if p > -math.inf:
+                    text = [*ids, i]
+                    if i == end or len(text) == most:
+                        yield text, logp + p
+                    else:
+                        yield from go(text, logp + p, i)
+
+        return go([], 0.0, start)
+
+
+class Forgetful(nn.Module):
+    """A model that reads everything again at each step, one row at a time, with no cache of keys and values at all."""
+
+    def __init__(self, model: nn.Module, source: Sequence[Sequence[int]] | None) -> None:
+        super().__init__()
+        self.model, self.source = model, source
+        self.config, self.tokenizer, self.head = model.config, None, model.head
+
+    def cache(self, kind: str = "growing", capacity: int = 0, rollback: int = 0) -> Cache:
+        return Diary(self.source)
+
+    def check(self, at: gn.Layout) -> None:
+        self.model.check(at)
+
+    def hidden(self, ids: Tensor, at: gn.Layout | None = None, cache: Cache | None = None) -> Tensor:
+        cache.extend(at)
+        cache.commit()
+        cache.write(ids, at)
+        rows = [self._row(text, number) for text, number in zip(cache.texts, cache.numbers, strict=True)]
+        return torch.stack(rows)[:, None].expand(-1, ids.shape[1], -1)
+
+    def _row(self, text: list[int], number: int) -> Tensor:
+        ids = torch.tensor([text])
+        if self.source is None:
+            return self.model.hidden(ids)[0, -1]
+        return self.model.hidden(ids, memory=self.model.encode(torch.tensor([self.source[number]])))[0, -1]
+
+
+class Diary(GrowingCache):
+    """Remembers ids instead of keys and values."""
+
+    def __init__(self, source: Sequence[Sequence[int]] | None) -> None:
+        super().__init__()
+        self.texts: list[list[int]] = []
+        self.numbers: list[int] = []
+
+    def write(self, ids: Tensor, at: gn.Layout) -> None:
+        rows = zip(ids.tolist(), at.real.tolist(), strict=True)
+        new = [[i for i, real in zip(row, own, strict=True) if real] for row, own in rows]
+        if not self.texts:
+            self.texts, self.numbers = [[] for _ in new], list(range(len(new)))
+        self.texts = [old + more for old, more in zip(self.texts, new, strict=True)]
+
+    def reorder(self, index: Tensor) -> None:
+        super().reorder(index)
+        if self.texts:
+            self.texts = [list(self.texts[i]) for i in index.tolist()]
+            self.numbers = [self.numbers[i] for i in index.tolist()]
 
 
 def follows(pairs: dict[int, Sequence[int]], V: int) -> Tensor:
@@ -113,3 +214,37 @@ def by_hand() -> Callable[..., list[int]]:
         return ids[len(prompt) :]
 
     return write
+
+
+@pytest.fixture
+def markov() -> type[Markov]:
+    """markov({1: {2: 0.6, 3: 0.4}}, V): a model whose probabilities are known."""
+    return Markov
+
+
+@pytest.fixture
+def encoder_decoder() -> Callable[..., gn.EncoderDecoder]:
+    """encoder_decoder(seed): a tiny random one whose choices depend on everything."""
+
+    def build(seed: int = 0, **changes: object) -> gn.EncoderDecoder:
+        torch.manual_seed(seed)
+        sizes = {"vocab_size": 12, "d_model": 16, "n_layers": 2, "n_heads": 4, "init_std": 0.5, "tied": False}
+        return gn.EncoderDecoder(**{**sizes, "position": "rope", **changes}).eval()
+
+    return build
+
+
+@pytest.fixture
+def searched_without_a_cache() -> Callable[..., list[Generation]]:
+    """The same search with every text read from its beginning at every step."""
+
+    def search(
+        model: nn.Module,
+        prompts: Sequence[Sequence[int]],
+        strategy: Strategy,
+        source: Sequence[Sequence[int]] | None,
+        n: int,
+    ) -> list[Generation]:
+        return generate(Forgetful(model, source), prompts, strategy=strategy, eos_ids=[0], max_new_tokens=n)
+
+    return search

@@ -158,9 +158,9 @@ class Writing:
                     group.live = [replace(h, place=n) for n, h in enumerate(group.live, first)]
                     first = here.stop
                     ranks = scores[here] - self.diversity * chosen
-                    group.step(Outlook(scores[here], ranks, logprobs[here], full[here], top[here]), task.record)
-                    for h in group.live:
-                        chosen[h.row.ids[-1]] += 1
+                    look = Outlook(scores[here], ranks, logprobs[here], full[here], top[here])
+                    for token in group.step(look, task.record):
+                        chosen[token] += 1
 
 
 def _distinct(texts: list[Hypothesis]) -> list[Hypothesis]:

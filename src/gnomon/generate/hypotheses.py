@@ -71,41 +71,37 @@ class Group:
         self.cut: list[Hypothesis] = []  # by a length or a table
         self.width, self.enough, self.scoring, self.early = width, enough, scoring, early
 
-    def step(self, look: Outlook, record: Record) -> None:
-        """Go on with the best `width` of all that may follow. What ends among the best `width` is kept aside; what
-        goes on is filled up from further down, so that the beam keeps its width."""
-        width, parents = self.width, self.live
-        listed = width + 2  # of each parent; more only if so many texts end that these do not suffice
+    def step(self, look: Outlook, record: Record) -> list[int]:
+        """Go on with the best `width` of all that may follow; the tokens that were chosen. What ends among the best
+        `width` is kept aside; what goes on is filled up from further down, so that the beam keeps its width."""
+        listed = self.width + 2  # of each parent; more only if so many texts end that these do not suffice
         while True:
-            going, ended, all_seen = self._pick(look, parents, min(listed, look.scores.shape[1]))
+            going, ended, all_seen = self._pick(look, min(listed, look.scores.shape[1]))
             if all_seen:
                 break
             listed *= 4
-        self.live = [_noted(h, record) for h in going]
         for h in (_noted(h, record) for h in ended):
             (self.finished if h.finished else self.cut).append(h)
-        if self._over(width):
-            self.live = []
+        self.live = [] if self._over(going) else [_noted(h, record) for h in going]
+        return [h.row.ids[-1] for h in (*ended, *self.live)]
 
     def may_win(self) -> list[Hypothesis]:
         """All texts one of which the best result is, or will begin with."""
         return [*self.live, *sorted(self.finished, key=worth)[:1], *self.cut]
 
-    def _pick(
-        self, look: Outlook, parents: Sequence[Hypothesis], listed: int
-    ) -> tuple[list[Hypothesis], list[Hypothesis], bool]:
+    def _pick(self, look: Outlook, listed: int) -> tuple[list[Hypothesis], list[Hypothesis], bool]:
         """Those that go on and those that end; and whether `listed` candidates of each parent were enough to know."""
         going: list[Hypothesis] = []
         ended: list[Hypothesis] = []
-        used = [0] * len(parents)
-        for rank, (n, token) in enumerate(_candidates(look, [h.logp for h in parents], listed)):
-            h = self._child(parents[n], look, n, token)
+        used = [0] * len(self.live)
+        for rank, (n, token) in enumerate(_candidates(look, [h.logp for h in self.live], listed)):
+            h = self._child(self.live[n], look, n, token)
             if h.row.finish_reason is None:
                 going.append(h)
             elif rank < self.width:
                 ended.append(h)
             used[n] += 1
-            if len(going) == self.width or (rank + 1 >= self.width and self._all_end(parents, look)):
+            if len(going) == self.width or (rank + 1 >= self.width and self._all_end(look)):
                 return going, ended, True
             if used[n] == listed < look.scores.shape[1]:
                 return going, ended, False  # the next best may be one that is not listed
@@ -117,20 +113,18 @@ class Group:
         logp = parent.logp + float(look.scores[n, token])
         return Hypothesis(row, logp, self.scoring.score(logp, len(row.ids)), parent.place, parent.node)
 
-    def _all_end(self, parents: Sequence[Hypothesis], look: Outlook) -> bool:
+    def _all_end(self, look: Outlook) -> bool:
         """Whether every text has no room for more than this token."""
-        last = len(parents[0].row.ids) + 1 == self.scoring.most
+        last = len(self.live[0].row.ids) + 1 == self.scoring.most
         return last or all(look.full)
 
-    def _over(self, width: int) -> bool:
-        """Whether nothing that goes on can change the results."""
-        wanted = width if self.early else self.enough
-        if len(self.finished) < wanted:
-            return False
-        if self.early:
-            return True
+    def _over(self, going: Sequence[Hypothesis]) -> bool:
+        """Whether nothing that goes on is to change the results any more."""
+        wanted = self.width if self.early else self.enough
+        if self.early or len(self.finished) < wanted:
+            return len(self.finished) >= wanted
         least = sorted(self.finished, key=worth)[wanted - 1].score
-        return all(self.scoring.bound(h.logp, len(h.row.ids)) <= least for h in self.live)
+        return all(self.scoring.bound(h.logp, len(h.row.ids)) <= least for h in going)
 
 
 def _candidates(look: Outlook, sums: Sequence[float], listed: int) -> Iterator[tuple[int, int]]:
