@@ -86,9 +86,7 @@ def test_an_evaluation_has_the_loss_and_the_scores_of_every_set(task):
     model.train()
     found = task.evaluate(model)
     assert list(found.measures) == ["loss", "perplexity", "exact match uniform", "exact match log-uniform"]
-    assert found.targets == sum(
-        len(target.encode()) + 1 for pairs in task.held_out().values() for _, target in pairs
-    )
+    assert found.targets == sum(len(target.encode()) + 1 for pairs in task.held_out().values() for _, target in pairs)
     assert model.training
     assert found == task.evaluate(model)
 

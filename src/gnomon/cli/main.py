@@ -4,8 +4,11 @@ A command is a file beside this one that defines `command`, and a line in COMMAN
 the table alone, so that none of them waits for torch; a command's file is imported when that command is run.
 """
 
+import os
+import sys
 from importlib import import_module
 from importlib.util import find_spec
+from io import TextIOWrapper
 
 import click
 from click.shell_completion import CompletionItem
@@ -16,7 +19,8 @@ from gnomon.errors import unknown
 
 COMMANDS = {
     "demo": "Train the same small Transformer under each position encoding and compare them.",
-    "train": "Train a model on your text, or on the text that is already on this machine.",
+    "train": "Train a model on your text, on the text that is already on this machine, or on another task.",
+    "eval": "Measure a trained model on what was held out, with confidence intervals.",
     "generate": "Let a trained model write.",
     "lab": "Measure encodings beside each other, far past their training length.",
     "plot": "Draw an encoding: heat map, wavelengths, scores, biases, saturation.",
@@ -91,7 +95,18 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line on this process's arguments, and exit with its code."""
+    make_streams_sound()
     cli.main(prog_name="gnomon")
+
+
+def make_streams_sound() -> None:
+    """Give a process that was started with closed streams empty ones, and let no letter fail that they cannot write."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115  it lives as long as the process
+        elif mode == "w" and isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace" if name == "stderr" else "replace")
 
 
 __all__ = ["COMMANDS", "LazyGroup", "cli", "main"]
