@@ -12,7 +12,6 @@ from torch import Tensor, nn
 import gnomon as gn
 from gnomon.attention import Cache, GrowingCache
 from gnomon.data import Tokenizer
-from gnomon.generate import Generation, Strategy, generate
 
 V = 64
 
@@ -94,56 +93,6 @@ class Markov(nn.Module):
                         yield from go(text, logp + p, i)
 
         return go([], 0.0, start)
-
-
-class Forgetful(nn.Module):
-    """A model that reads everything again at each step, one row at a time, with no cache of keys and values at all."""
-
-    def __init__(self, model: nn.Module, source: Sequence[Sequence[int]] | None) -> None:
-        super().__init__()
-        self.model, self.source = model, source
-        self.config, self.tokenizer, self.head = model.config, None, model.head
-
-    def cache(self, kind: str = "growing", capacity: int = 0, rollback: int = 0) -> Cache:
-        return Diary(self.source)
-
-    def check(self, at: gn.Layout) -> None:
-        self.model.check(at)
-
-    def hidden(self, ids: Tensor, at: gn.Layout | None = None, cache: Cache | None = None) -> Tensor:
-        cache.extend(at)
-        cache.commit()
-        cache.write(ids, at)
-        rows = [self._row(text, number) for text, number in zip(cache.texts, cache.numbers, strict=True)]
-        return torch.stack(rows)[:, None].expand(-1, ids.shape[1], -1)
-
-    def _row(self, text: list[int], number: int) -> Tensor:
-        ids = torch.tensor([text])
-        if self.source is None:
-            return self.model.hidden(ids)[0, -1]
-        return self.model.hidden(ids, memory=self.model.encode(torch.tensor([self.source[number]])))[0, -1]
-
-
-class Diary(GrowingCache):
-    """Remembers ids instead of keys and values."""
-
-    def __init__(self, source: Sequence[Sequence[int]] | None) -> None:
-        super().__init__()
-        self.texts: list[list[int]] = []
-        self.numbers: list[int] = []
-
-    def write(self, ids: Tensor, at: gn.Layout) -> None:
-        rows = zip(ids.tolist(), at.real.tolist(), strict=True)
-        new = [[i for i, real in zip(row, own, strict=True) if real] for row, own in rows]
-        if not self.texts:
-            self.texts, self.numbers = [[] for _ in new], list(range(len(new)))
-        self.texts = [old + more for old, more in zip(self.texts, new, strict=True)]
-
-    def reorder(self, index: Tensor) -> None:
-        super().reorder(index)
-        if self.texts:
-            self.texts = [list(self.texts[i]) for i in index.tolist()]
-            self.numbers = [self.numbers[i] for i in index.tolist()]
 
 
 def follows(pairs: dict[int, Sequence[int]], V: int) -> Tensor:
@@ -232,19 +181,3 @@ def encoder_decoder() -> Callable[..., gn.EncoderDecoder]:
         return gn.EncoderDecoder(**{**sizes, "position": "rope", **changes}).eval()
 
     return build
-
-
-@pytest.fixture
-def searched_without_a_cache() -> Callable[..., list[Generation]]:
-    """The same search with every text read from its beginning at every step."""
-
-    def search(
-        model: nn.Module,
-        prompts: Sequence[Sequence[int]],
-        strategy: Strategy,
-        source: Sequence[Sequence[int]] | None,
-        n: int,
-    ) -> list[Generation]:
-        return generate(Forgetful(model, source), prompts, strategy=strategy, eos_ids=[0], max_new_tokens=n)
-
-    return search

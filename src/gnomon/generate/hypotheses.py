@@ -72,8 +72,8 @@ class Group:
         self.width, self.enough, self.scoring, self.early = width, enough, scoring, early
 
     def step(self, look: Outlook, record: Record) -> list[int]:
-        """Go on with the best `width` of all that may follow; the tokens that were chosen. What ends among the best
-        `width` is kept aside; what goes on is filled up from further down, so that the beam keeps its width."""
+        """Go on with the best `width` of all that may follow without an end; what ends and is worth more than the last
+        of them is kept aside, so that the beam keeps its width. Returns the tokens that were chosen."""
         listed = self.width + 2  # of each parent; more only if so many texts end that these do not suffice
         while True:
             going, ended, all_seen = self._pick(look, min(listed, look.scores.shape[1]))
@@ -94,14 +94,11 @@ class Group:
         going: list[Hypothesis] = []
         ended: list[Hypothesis] = []
         used = [0] * len(self.live)
-        for rank, (n, token) in enumerate(_candidates(look, [h.logp for h in self.live], listed)):
+        for n, token in _candidates(look, [h.logp for h in self.live], listed):
             h = self._child(self.live[n], look, n, token)
-            if h.row.finish_reason is None:
-                going.append(h)
-            elif rank < self.width:
-                ended.append(h)
+            (going if h.row.finish_reason is None else ended).append(h)
             used[n] += 1
-            if len(going) == self.width or (rank + 1 >= self.width and self._all_end(look)):
+            if len(going) + sum(not h.finished for h in ended) == self.width:
                 return going, ended, True
             if used[n] == listed < look.scores.shape[1]:
                 return going, ended, False  # the next best may be one that is not listed
@@ -112,11 +109,6 @@ class Group:
         row.take(token, float(look.logprobs[n, token]), look.full[n], look.top[n])
         logp = parent.logp + float(look.scores[n, token])
         return Hypothesis(row, logp, self.scoring.score(logp, len(row.ids)), parent.place, parent.node)
-
-    def _all_end(self, look: Outlook) -> bool:
-        """Whether every text has no room for more than this token."""
-        last = len(self.live[0].row.ids) + 1 == self.scoring.most
-        return last or all(look.full)
 
     def _over(self, going: Sequence[Hypothesis]) -> bool:
         """Whether nothing that goes on is to change the results any more."""
