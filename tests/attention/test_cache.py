@@ -263,3 +263,16 @@ def fastest(call: Callable[[], object], times: int) -> float:
         call()
         spent.append(time.process_time() - start)
     return min(spent)
+
+
+def test_going_back_keeps_the_room_that_was_taken():
+    """Trying tokens and taking some back at every step must not take a whole buffer anew each time."""
+    model, ids = gn.DecoderOnly(30, 16, 1, 2).eval(), torch.randint(30, (2, 9))
+    cache = model.cache("preallocated", capacity=32)
+    with torch.no_grad():
+        model(ids[:, :6], cache=cache)
+        room = cache.k[0].data_ptr()
+        cache.crop(4)
+        got = model(ids[:, 4:], cache=cache)
+        torch.testing.assert_close(got, model(ids)[:, 4:])
+    assert cache.k[0].data_ptr() == room

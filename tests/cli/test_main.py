@@ -1,5 +1,6 @@
 """The frame: what is found, what is imported, and what a mistake says."""
 
+import os
 import resource
 import subprocess
 import sys
@@ -119,3 +120,18 @@ def test_the_completion_script_calls_gnomon(shell):
 def test_the_bash_completion_script_is_bash():
     script = CliRunner().invoke(cli, ["completion", "bash"]).output
     assert subprocess.run(["bash", "-n"], input=script, text=True, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_traceback(closed):
+    command = f"{sys.executable} -m gnomon generate no-such-run {closed}"
+    ran = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    assert ran.returncode == 3
+    assert "Traceback" not in ran.stderr + ran.stdout
+
+
+def test_what_a_terminal_cannot_write_is_no_traceback():
+    """The table of tokens shows control characters by pictures that ASCII has none of."""
+    command = [sys.executable, "-m", "gnomon", "inspect", "--preset", "mini-gpt", "--text", "a\tb"]
+    ran = subprocess.run(command, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "ascii"}, check=False)
+    assert ran.returncode == 0, ran.stderr.decode()

@@ -105,8 +105,12 @@ class Cache(ABC):
             doc = at.doc if at.doc is not None else torch.zeros_like(at.pos)
             at = replace(at, doc=torch.where(stay, doc, -1), kind="packed" if at.kind == "packed" else "padded")
         self.at = at if last else None
-        self.k = {n: x[:, :, :last] for n, x in self.k.items() if last}
-        self.v = {n: x[:, :, :last] for n, x in self.v.items() if last}
+        self._cut(last)
+
+    def _cut(self, n: int) -> None:
+        """Nothing after the first n slots is held any longer."""
+        self.k = {layer: x[:, :, :n] for layer, x in self.k.items() if n}
+        self.v = {layer: x[:, :, :n] for layer, x in self.v.items() if n}
 
 
 class GrowingCache(Cache):
@@ -139,10 +143,13 @@ class PreallocatedCache(Cache):
     def update(self, layer: int, k: Float, v: Float) -> tuple[Float, Float]:
         n, end = len(self), len(self) + k.shape[2]
         held = self.k.get(layer)
-        if n == 0 or held is None or held.shape[2] < self.capacity:  # first use, or cropped
+        if n == 0 or held is None or held.shape[2] < self.capacity:  # first use
             self.k[layer], self.v[layer] = self._room(self.k.get(layer), k, n), self._room(self.v.get(layer), v, n)
         self.k[layer][:, :, n:end], self.v[layer][:, :, n:end] = k.detach(), v.detach()
         return self.k[layer][:, :, :end], self.v[layer][:, :, :end]
+
+    def _cut(self, n: int) -> None:
+        """The room stays; what is no longer held is written over."""
 
     def _room(self, old: Float | None, new: Float, n: int) -> Float:
         """A buffer of full capacity with the first n slots of `old` in it."""

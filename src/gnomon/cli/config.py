@@ -105,7 +105,7 @@ def _read_toml(file: Path) -> dict[str, object]:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise BadValue(f"cannot read the configuration {str(file)!r}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadValue(f"{file} is not TOML: {error}") from error
 
 
@@ -154,7 +154,7 @@ def _parse(text: _Text) -> object:
     """Read a value as TOML would (`3e-4`, `true`, `[1, 2]`, `{a = 1}`); what is no TOML value is a plain word."""
     try:
         value: object = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return str(text)
     return value
 

@@ -225,7 +225,7 @@ def _parse(path: Path, data: bytes, text_key: str) -> list[Document]:
 def _text_of(name: str, line: str, text_key: str) -> str:
     try:
         record = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadInput(f"{name} is not JSON: {error}") from error
     if not isinstance(record, dict):
         raise BadInput(f"{name} is a JSON {type(record).__name__}, not an object with the key {text_key!r}")
