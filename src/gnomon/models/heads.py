@@ -93,6 +93,10 @@ class PooledHead(Head):
 
     def forward(self, memory: Memory) -> Float:
         """(B, T, D) -> (B, D)."""
+        return self.vector(memory)
+
+    def vector(self, memory: Memory) -> Float:
+        """(B, T, D) -> (B, D)."""
         p = pool(memory, self.pooling)
         return p if self.pooler is None else torch.tanh(self.pooler(p))
 
@@ -108,7 +112,7 @@ class ClassHead(PooledHead):
 
     def forward(self, memory: Memory) -> Float:
         """(B, T, D) -> (B, C)."""
-        return self.out(self.drop(super().forward(memory)))  # type: ignore[no-any-return]
+        return self.out(self.drop(self.vector(memory)))  # type: ignore[no-any-return]
 
 
 HEADS: dict[str, Callable[[ModelConfig, InputLayer], Head]] = {

@@ -1,4 +1,6 @@
-"""place: where the ids of one call sit, checked against what the cache holds."""
+"""place: where the ids of one call sit, checked against what the cache holds; padded: rows of several lengths."""
+
+from collections.abc import Sequence
 
 import torch
 
@@ -33,4 +35,13 @@ def place(ids: Int, at: Layout | None, cache: Cache | None) -> Layout:
     return at
 
 
-__all__ = ["place"]
+def padded(rows: Sequence[Sequence[int]], fill: int = 0) -> tuple[Int, Layout | None]:
+    """Rows of ids as (B, T), `fill` on the right of shorter ones, and where they sit; None where all are alike."""
+    lengths = torch.tensor([len(row) for row in rows])
+    T = int(lengths.max())
+    ids = torch.tensor([[*row, *[fill] * (T - len(row))] for row in rows])
+    real = torch.arange(T) < lengths[:, None]
+    return ids, None if bool(real.all()) else Layout.padded(real)
+
+
+__all__ = ["padded", "place"]

@@ -27,8 +27,9 @@ from gnomon.data.table import Example, distinct, divided, read_table
 from gnomon.errors import BadInput, BadValue
 from gnomon.generate import evaluating
 from gnomon.models import EncoderOnly, Model, ModelConfig, build
+from gnomon.models.place import padded
 from gnomon.tasks.kind import Kind
-from gnomon.tasks.labelled import Labelled, check_encoder, padded
+from gnomon.tasks.labelled import Labelled, check_encoder
 from gnomon.train import Evaluation, Measure, TrainConfig
 from gnomon.train.evaluation import of_losses
 from gnomon.train.measure import bootstrap

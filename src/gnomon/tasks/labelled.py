@@ -1,6 +1,6 @@
 """Labelled: rows for an encoder whose head answers once for each token, or once for each row."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -58,15 +58,6 @@ class Labelled:
         return row_losses(self.logits(model), self.labels)
 
 
-def padded(rows: Sequence[Sequence[int]], fill: int = 0) -> tuple[Int, Layout | None]:
-    """Rows of ids as (B, T), `fill` on the right of shorter ones, and where they sit; None where all are alike."""
-    lengths = torch.tensor([len(row) for row in rows])
-    T = int(lengths.max())
-    ids = torch.tensor([[*row, *[fill] * (T - len(row))] for row in rows])
-    real = torch.arange(T) < lengths[:, None]
-    return ids, None if bool(real.all()) else Layout.padded(real)
-
-
 def check_encoder(model: Model, made: TrainConfig, config: TrainConfig, head: str, n_tokens: int) -> None:
     """Raise BadValue for a model that is no encoder with this head, or that does not know all tokens of the data."""
     check_made_for(made, config)
@@ -82,4 +73,4 @@ def check_encoder(model: Model, made: TrainConfig, config: TrainConfig, head: st
     model.check(Layout.dense(1, config.length, next(model.parameters()).device))
 
 
-__all__ = ["Labelled", "check_encoder", "padded"]
+__all__ = ["Labelled", "check_encoder"]

@@ -6,6 +6,7 @@ the model cannot rely on seeing a mask (section 3.1 there). Which ones they are 
 
 import hashlib
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -184,6 +185,14 @@ def fill(model: Model, text: str, top: int = 5) -> list[list[Guess]]:
     return found
 
 
+def filled(text: str, guesses: Sequence[Guess]) -> str:
+    """The text with a guess in each gap; a guess that begins with a blank takes the place of the one before the gap."""
+    first, *rest = text.split(MASK_MARKS[0])
+    for guess, part in zip(guesses, rest, strict=True):
+        first = (first.removesuffix(" ") if guess.text.startswith(" ") else first) + guess.text + part
+    return first
+
+
 def masked_ids(tokenizer: Tokenizer, text: str) -> list[int]:
     """Token ids of a text whose gaps are written [MASK]; other control strings in it are text."""
     parts = text.split(MASK_MARKS[0])
@@ -197,4 +206,4 @@ def masked_ids(tokenizer: Tokenizer, text: str) -> list[int]:
     return ids + tokenizer.encode(parts[-1])
 
 
-__all__ = ["Guess", "Masked", "MaskedKind", "fill", "masked_ids"]
+__all__ = ["Guess", "Masked", "MaskedKind", "fill", "filled", "masked_ids"]

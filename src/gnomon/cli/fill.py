@@ -1,0 +1,47 @@
+"""`gnomon fill RUN "for i in [MASK](10):"`: what a trained model puts into the gaps of a text."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gnomon.cli.options import device_option, import_option, json_option, threads_option
+from gnomon.cli.output import print_json
+
+if TYPE_CHECKING:
+    from gnomon.tasks.masked import Guess
+
+
+@click.command("fill")
+@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("text")
+@click.option("--top", type=click.IntRange(min=1), default=5, show_default=True, help="Guesses for each gap.")
+@device_option
+@threads_option
+@import_option
+@json_option
+def command(run: Path, text: str, top: int, device: str, threads: int | None, as_json: bool) -> None:
+    """Guess what stands in each [MASK] of TEXT, with the model that `gnomon train --task masked` left in RUN.
+
+    A gap is one token, and each is guessed by itself.
+    """
+    from gnomon.checkpoints import load
+    from gnomon.device import set_threads
+    from gnomon.tasks.masked import fill, filled
+
+    set_threads(threads)
+    model = load(run, device)
+    gaps = fill(model, text, top)
+    best = filled(text, [guesses[0] for guesses in gaps])
+    if as_json:
+        plain = [[guess._asdict() for guess in guesses] for guesses in gaps]
+        print_json({"run": run, "text": text, "filled": best, "gaps": plain})
+    else:
+        click.echo("\n\n".join([best, *map(_written, gaps)]))
+
+
+def _written(guesses: "list[Guess]") -> str:
+    return "\n".join(f"  {guess.probability:7.2%}  {guess.token}" for guess in guesses)
+
+
+__all__ = ["command"]

@@ -1,0 +1,149 @@
+"""`gnomon neighbors RUN WORD...`: what a trained model keeps close together, and a map of it."""
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gnomon.cli.options import import_option, json_option, threads_option
+from gnomon.cli.output import print_json
+from gnomon.errors import BadInput, BadValue
+
+if TYPE_CHECKING:
+    from gnomon.models import Model
+    from gnomon.models.neighbors import Neighbor
+    from gnomon.plots.picture import Picture
+
+WIDTH = 76  # characters of a sentence that are printed
+Near = Mapping[str, Sequence["Neighbor"]]
+
+
+@click.command("neighbors")
+@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("words", nargs=-1, metavar="[WORD]...")
+@click.option("--top", type=click.IntRange(min=1), default=8, show_default=True, help="Neighbours of each.")
+@click.option("--sentences", type=click.Path(path_type=Path), help="Look among the lines of this file; - is stdin.")
+@click.option("--map", "drawn", type=click.Path(path_type=Path), help="Draw a map into this .png or .svg file.")
+@threads_option
+@import_option
+@json_option
+def command(
+    run: Path,
+    words: tuple[str, ...],
+    top: int,
+    sentences: Path | None,
+    drawn: Path | None,
+    threads: int | None,
+    as_json: bool,
+) -> None:
+    """Show the tokens that the model in RUN keeps nearest to each WORD, by the cosine of their vectors.
+
+    With --sentences each WORD is a sentence in quotes, and the nearest lines of the file are shown. --map draws words
+    and neighbours, or without words the whole table or file, on the plane of largest variance.
+    """
+    from gnomon.checkpoints import load
+    from gnomon.device import set_threads
+    from gnomon.models.neighbors import neighbors, token_id, tokenizer_of
+    from gnomon.plots.picture import picture_format
+
+    if not words and drawn is None:
+        raise BadValue("give one or more words, or --map FILE for a map of the whole table")
+    if drawn is not None:
+        picture_format(drawn)
+    set_threads(threads)
+    lines = None if sentences is None else _lines(sentences)
+    model = load(run)
+    if lines is None:
+        found: Near = {word: neighbors(model, word, top) for word in words}
+        picture = None if drawn is None else _map_of_tokens(model, found)
+    else:
+        found = _alike(model, words, lines, top)
+        picture = None if drawn is None else _map_of_sentences(model, found, lines)
+    if picture is not None and drawn is not None:
+        picture.save(drawn)
+    if as_json:
+        plain = [{"query": query, "neighbors": [n._asdict() for n in near]} for query, near in found.items()]
+        print_json({"run": run, "found": plain, "file": drawn})
+        return
+    heads = found if lines is not None else tokenizer_of(model).tokens(token_id(model, word) for word in found)
+    parts = ["\n".join([head, *map(_line, near)]) for head, near in zip(heads, found.values(), strict=True)]
+    click.echo("\n\n".join([*parts, *([] if drawn is None else [str(drawn)])]))
+
+
+def _line(near: "Neighbor") -> str:
+    text = near.text if len(near.text) <= WIDTH else near.text[: WIDTH - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    return f"  {near.cosine:6.3f}  {text}"
+
+
+def _lines(path: Path) -> list[str]:
+    """The different lines of a file that are not blank."""
+    try:
+        text = sys.stdin.buffer.read().decode() if str(path) == "-" else path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path} is not UTF-8: {error.reason} at byte {error.start}") from error
+    lines = list(dict.fromkeys(line.strip() for line in text.splitlines() if line.strip()))
+    if not lines:
+        raise BadInput(f"{path} holds no sentences: give one on each line")
+    return lines
+
+
+def _alike(model: "Model", queries: Sequence[str], lines: Sequence[str], top: int) -> Near:
+    """The lines nearest to each query, without itself."""
+    from gnomon.models.neighbors import Neighbor, nearest, sentence_vectors
+
+    if blank := [query for query in queries if not query.strip()]:
+        raise BadValue(f"{blank[0]!r} is no sentence")
+    vectors = sentence_vectors(model, lines)
+    found = {}
+    for query, vector in zip(queries, sentence_vectors(model, queries) if queries else [], strict=True):
+        order = [(i, cosine) for i, cosine in nearest(vector, vectors, top + 1) if lines[i] != query.strip()][:top]
+        found[query] = [Neighbor(lines[i], i, cosine) for i, cosine in order]
+    return found
+
+
+def _map_of_tokens(model: "Model", found: Near) -> "Picture":
+    """The words with their neighbours; without words every token of the table, named where it is a word."""
+    from gnomon.models.neighbors import token_id, token_vectors, tokenizer_of
+    from gnomon.plots.vector_map import vector_map
+
+    tokenizer, table = tokenizer_of(model), token_vectors(model)
+    ids, groups = _grouped((token_id(model, word), [n.place for n in near]) for word, near in found.items())
+    note = "Tokens by their rows in the table, each brought to length 1, on the plane where they differ most."
+    if not found:
+        ids = sorted(set(range(tokenizer.vocab_size)) - tokenizer.control_ids)
+        words = [i for i in ids if tokenizer.decode([i]).strip().isalpha()]
+        ids = sorted(words, key=lambda i: -len(tokenizer.decode([i]).strip())) + sorted(set(ids) - set(words))
+        groups = [None] * len(ids)
+    return vector_map(table[ids], tokenizer.tokens(ids), groups, "What the model keeps close together", note)
+
+
+def _map_of_sentences(model: "Model", found: Near, lines: Sequence[str]) -> "Picture":
+    """The queries with their neighbours among all lines."""
+    from gnomon.models.neighbors import sentence_vectors
+    from gnomon.plots.vector_map import vector_map
+
+    near = _grouped((-1 - n, [m.place for m in near]) for n, near in enumerate(found.values()))
+    group_of = dict(zip(*near, strict=True))
+    places = [*(-1 - n for n in range(len(found))), *range(len(lines))]
+    texts = [*found, *lines]
+    groups = [group_of.get(place) for place in places]
+    note = "Sentences by their pooled vectors, each brought to length 1, on the plane where they differ most."
+    return vector_map(sentence_vectors(model, texts), texts, groups, "What the model keeps close together", note)
+
+
+def _grouped(found: Iterable[tuple[int, Sequence[int]]]) -> tuple[list[int], list[int | None]]:
+    """Places and the number of the group of each: a head and those near it. What is in two groups counts for the first,
+    and a head is in its own."""
+    parts = [(head, list(near)) for head, near in found]
+    group_of = {head: n for n, (head, _) in enumerate(parts)}
+    for n, (_, near) in enumerate(parts):
+        for place in near:
+            group_of.setdefault(place, n)
+    return list(group_of), list(group_of.values())
+
+
+__all__ = ["command"]

@@ -1,0 +1,130 @@
+"""Nearness: which tokens, or which sentences, a model keeps close to one another (S23).
+
+Two vectors are as near as the cosine of the angle between them. Tokens are rows of the model's own table, as it was
+learned; a sentence is the model's vectors for its tokens, pooled.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+from gnomon.attention import Memory
+from gnomon.data import Tokenizer
+from gnomon.errors import BadValue
+from gnomon.generate import evaluating
+from gnomon.layout import Layout
+from gnomon.models.decoder_only import DecoderOnly
+from gnomon.models.encoder_decoder import EncoderDecoder
+from gnomon.models.encoder_only import EncoderOnly
+from gnomon.models.heads import PooledHead, pool
+from gnomon.models.model import Model
+from gnomon.models.place import padded
+from gnomon.shapes import Float, Int
+
+AT_ONCE = 64  # sentences read in one batch
+
+
+class Neighbor(NamedTuple):
+    """One that is near: what it is, its place in the table or list, and the cosine."""
+
+    text: str
+    place: int
+    cosine: float
+
+
+def neighbors(model: Model, word: str, top: int = 10) -> list[Neighbor]:
+    """The tokens nearest to `word` in the model's table, without itself and control tokens, the nearest first.
+
+    Raises BadValue for a word that is not one token of the model, saying how it is read instead.
+    """
+    tokenizer, own = tokenizer_of(model), token_id(model, word)
+    others = [i for i in range(tokenizer.vocab_size) if i != own and i not in tokenizer.control_ids]
+    table = token_vectors(model)
+    names = tokenizer.tokens(others)
+    return [Neighbor(names[n], others[n], cosine) for n, cosine in nearest(table[own], table[others], top)]
+
+
+def token_vectors(model: Model) -> Float:
+    """(V, D) the token table, a row for each token of the tokenizer."""
+    return model.input.tokens.weight.detach()[: tokenizer_of(model).vocab_size].float().cpu()
+
+
+def token_id(model: Model, word: str) -> int:
+    """The id of a word that is one token, by itself or after a blank, as words in a text are."""
+    tokenizer = tokenizer_of(model)
+    for text in (word, f" {word}"):
+        ids = tokenizer.encode(text)
+        if len(ids) == 1 and ids[0] != tokenizer.unk_id:
+            return ids[0]
+    read = " | ".join(tokenizer.tokens(tokenizer.encode(word))) or "nothing"
+    raise BadValue(f"{word!r} is not one token of this model, which reads it as {read}: give a word that is one")
+
+
+def sentence_vectors(model: Model, texts: Sequence[str]) -> Float:
+    """(N, D) a vector for each text: from an encoder's own pooling where its head has one, else the mean over the last
+    hidden states of the tokens. An encoder-decoder reads texts as sources."""
+    rows = tokenizer_of(model).encode_batch(texts)
+    for n, row in enumerate(rows):
+        if not row:
+            raise BadValue(f"text {n + 1} has no tokens: leave empty lines out")
+    device, found = next(model.parameters()).device, []
+    with evaluating(model), torch.no_grad():
+        for first in range(0, len(rows), AT_ONCE):
+            ids, at = padded(rows[first : first + AT_ONCE])
+            at = Layout.dense(*ids.shape) if at is None else at
+            model.check(at)
+            found.append(_pooled(model, ids.to(device), at.to(device)).float().cpu())
+    return torch.cat(found)
+
+
+def nearest(query: Float, vectors: Float, top: int) -> list[tuple[int, float]]:
+    """The `top` of vectors (N, D) nearest to query (D,) as (row, cosine), the nearest first; of equals the first. A
+    vector of length 0 is at cosine 0 from all."""
+    cosines = F.normalize(vectors, dim=-1) @ F.normalize(query, dim=-1)
+    order = cosines.argsort(descending=True, stable=True)[:top]
+    return [(int(i), float(cosines[i])) for i in order]
+
+
+def plane(vectors: Float) -> tuple[Float, Float]:
+    """vectors (N, D) -> their places (N, 2) on a map, and the shares (2,) of the variance that it shows.
+
+    The map is the plane of largest variance of the vectors brought to length 1 (principal components, exactly, by
+    singular value decomposition). Each axis points to where its longest loading is positive, so a map has one result.
+    """
+    if len(vectors) < 3:
+        raise BadValue(f"a map needs at least three vectors, got {len(vectors)}")
+    x = F.normalize(vectors.double(), dim=-1)
+    x = x - x.mean(0)
+    _, sizes, axes = torch.linalg.svd(x, full_matrices=False)
+    axes = axes[:2]
+    heads = axes.gather(1, axes.abs().argmax(1, keepdim=True))
+    places = x @ (axes * torch.where(heads < 0, -1.0, 1.0)).T
+    places = F.pad(places, (0, 2 - places.shape[1]))
+    shares = F.pad(sizes**2, (0, 2))[:2] / (sizes**2).sum().clamp(min=np.finfo(float).tiny)
+    return places, shares
+
+
+def tokenizer_of(model: Model) -> Tokenizer:
+    """The model's tokenizer; BadValue where it has none."""
+    if model.tokenizer is None:
+        raise BadValue("this model has no tokenizer, so it knows ids and no words")
+    return model.tokenizer
+
+
+def _pooled(model: Model, ids: Int, at: Layout) -> Float:
+    match model:
+        case EncoderOnly(head=PooledHead() as head):
+            return head.vector(model.encode(ids, at))
+        case EncoderOnly() | EncoderDecoder():
+            return pool(model.encode(ids, at))
+        case DecoderOnly():
+            return pool(Memory(model.hidden(ids, at), at))
+    raise BadValue(f"no sentence vectors are known of a model that is {model.architecture}")
+
+
+__all__ = [
+    "Neighbor", "nearest", "neighbors", "plane", "sentence_vectors", "token_id", "token_vectors", "tokenizer_of",
+]  # fmt: skip
