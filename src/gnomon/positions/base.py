@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -364,7 +364,16 @@ def get(name: str, **options: Any) -> Spec:
     for option in options:
         if option not in known:
             raise unknown(f"option of {name}", option, known)
-    return Spec(cls, MappingProxyType(dict(options)))
+    plain = {k: v.to_dict() if isinstance(v, PlainData) else v for k, v in options.items()}
+    return Spec(cls, MappingProxyType(plain))
+
+
+@runtime_checkable
+class PlainData(Protocol):
+    """An option that is an object of its own; a Spec keeps it as data, which can be saved."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
 
 
 def wide(dtype: torch.dtype) -> torch.dtype:

@@ -7,6 +7,7 @@ Hugging Face files), "interleaved" pairs (2i, 2i+1) (the paper, GPT-J, Meta's Ll
 the projections, never on values. Phases past the training length are unseen: it breaks at about 1.2 to 1.4 times.
 """
 
+from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
 import torch
@@ -14,6 +15,8 @@ import torch
 from gnomon.errors import BadValue, unknown
 from gnomon.layout import Layout
 from gnomon.positions.base import PositionEncoding, Tables, angles, check_base, wide
+from gnomon.positions.scaling import Scaling, plain_frequencies
+from gnomon.positions.scaling import scaling as from_settings
 from gnomon.shapes import Float, Int
 
 Pairing = Literal["half", "interleaved"]
@@ -35,9 +38,11 @@ class RoPE(PositionEncoding):
         pairing: Pairing = "half",
         rotary_dim: int | None = None,
         fraction: float | None = None,
+        scaling: Scaling | Mapping[str, Any] | None = None,
     ) -> None:
         """d_head: width of a head. base: of the wavelengths. pairing: which channels form a pair.
-        rotary_dim or fraction: rotate only the first channels, as a width or as a part of d_head (GPT-NeoX: 0.25)."""
+        rotary_dim or fraction: rotate only the first channels, as a width or as a part of d_head (GPT-NeoX: 0.25).
+        scaling: how a longer context is read, an object of `positions.scaling` or its plain data."""
         super().__init__()
         if pairing not in get_args(Pairing):
             raise unknown("pairing", pairing, get_args(Pairing))
@@ -53,16 +58,21 @@ class RoPE(PositionEncoding):
                 f"rope turns pairs of channels: the rotary width must be even and between 2 and d_head={d_head}, "
                 f"got {self.rotary_dim}. Choose an even d_head, or set rotary_dim or fraction"
             )
+        self.scaling = None if scaling is None else from_settings(scaling)
+        self.frequencies()  # what this width cannot have is known now
 
     def frequencies(self) -> list[float]:
-        """theta_i of every pair, in radians per token."""
-        return [self.base ** (-2 * i / self.rotary_dim) for i in range(self.rotary_dim // 2)]
+        """theta_i of every pair, in radians per token, scaled if they are."""
+        if self.scaling is not None:
+            return self.scaling.frequencies(self.base, self.rotary_dim)
+        return plain_frequencies(self.base, self.rotary_dim)
 
     def prepare(self, at: Layout, dtype: torch.dtype = torch.float32) -> Tables:
         """(cos, sin), each (B or 1, 1, T, rotary_dim/2), from float64 angles, cast last."""
         at = at.one_row()
         a = angles(at.pos, self.frequencies()).unsqueeze(1)
-        return a.cos().to(dtype).to(at.device), a.sin().to(dtype).to(at.device)
+        m = 1.0 if self.scaling is None else self.scaling.magnitude
+        return (a.cos() * m).to(dtype).to(at.device), (a.sin() * m).to(dtype).to(at.device)
 
     def rotate(self, x: Float, tables: Tables) -> Float:
         """Turn every pair of the first rotary_dim channels of x (B, H, T, C); the rest pass. Computed in float32
@@ -95,7 +105,8 @@ class RoPE(PositionEncoding):
 
     def extra_repr(self) -> str:
         """Shown by print(module)."""
-        return f"d_head={self.d_head}, rotary_dim={self.rotary_dim}, base={self.base:g}, pairing={self.pairing}"
+        scaled = "" if self.scaling is None else f", scaling={self.scaling}"
+        return f"d_head={self.d_head}, rotary_dim={self.rotary_dim}, base={self.base:g}, pairing={self.pairing}{scaled}"
 
 
 def pairing_order(d: int, to: Pairing, heads: int = 1) -> Int:

@@ -1,0 +1,234 @@
+"""Context scaling: other frequencies for RoPE, so that a model reads past the length it was trained on.
+
+    theta'_i = f_i(theta_i),  cos and sin times `magnitude`;  a pair makes r_i = L theta_i / 2 pi turns within L tokens
+
+    linear   theta / s                                    Chen et al. 2023, arXiv:2306.15595, section 2.3
+    ntk      the base times s^(d / (d - 2))               bloc97 2023; see Peng et al. 2024, arXiv:2309.00071, 3.1
+    yarn     theta / s blended into theta over the pairs  Peng et al. 2024, section 3.2, as its authors' code has it
+    llama3   the same, blended over the turns r_i         Dubey et al. 2024, arXiv:2407.21783, as in Meta's code
+
+Each is a small object: it computes, says what it does to which pair, and exports itself in Hugging Face's words.
+
+>>> Linear(4.0).frequencies(10000.0, 4)
+[0.25, 0.0025]
+>>> scaling({"kind": "linear", "factor": 4.0})
+Linear(factor=4.0)
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, ClassVar
+
+from gnomon.errors import BadValue, unknown
+
+
+@dataclass(frozen=True)
+class Scaling(ABC):
+    """Base of the methods. factor: how many times the trained length is to be read, s >= 1."""
+
+    kind: ClassVar[str]
+    factor: float
+
+    def __post_init__(self) -> None:
+        """Raise BadValue for what cannot be right."""
+        if not (math.isfinite(self.factor) and self.factor >= 1):
+            raise BadValue(
+                f"a scaling factor is how many times the trained length is read, at least 1; got {self.factor}"
+            )
+
+    @abstractmethod
+    def frequencies(self, base: float, d: int) -> list[float]:
+        """theta'_i of the d / 2 pairs, in radians per token. d is the width that rotates."""
+
+    @property
+    def magnitude(self) -> float:
+        """What cosines and sines are multiplied by; scores get its square."""
+        return 1.0
+
+    def explain(self, base: float, d: int) -> list[float]:
+        """Of every pair, how much slower it turns: 1 as trained, `factor` where it is stretched in full."""
+        return [old / new for old, new in zip(plain_frequencies(base, d), self.frequencies(base, d), strict=True)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data; `scaling` brings it back."""
+        return {"kind": self.kind, **{k: v for k, v in asdict(self).items() if v is not None}}
+
+    @abstractmethod
+    def to_hf(self) -> dict[str, Any]:
+        """As Hugging Face's `rope_scaling`."""
+
+
+@dataclass(frozen=True)
+class Linear(Scaling):
+    """Positions divided by the factor, in every pair alike (position interpolation)."""
+
+    kind: ClassVar[str] = "linear"
+
+    def frequencies(self, base: float, d: int) -> list[float]:
+        """theta_i / s."""
+        return [theta / self.factor for theta in plain_frequencies(base, d)]
+
+    def to_hf(self) -> dict[str, Any]:
+        """rope_type "linear"."""
+        return {"rope_type": "linear", "factor": self.factor}
+
+
+@dataclass(frozen=True)
+class NTK(Scaling):
+    """A larger base: the fastest pair stays as it is, the slowest is stretched by exactly the factor."""
+
+    kind: ClassVar[str] = "ntk"
+
+    def frequencies(self, base: float, d: int) -> list[float]:
+        """Those of the larger base."""
+        return plain_frequencies(self.base(base, d), d)
+
+    def base(self, base: float, d: int) -> float:
+        """base s^(d / (d - 2)): the only number that changes."""
+        if d < 4:
+            raise BadValue(
+                f"ntk stretches the slowest pair and keeps the fastest, so it needs two pairs; got width {d}"
+            )
+        return float(base * self.factor ** (d / (d - 2)))
+
+    def to_hf(self) -> dict[str, Any]:
+        """There is no name for it: it is another `rope_theta`, see `base`."""
+        return {"rope_type": "default"}
+
+
+@dataclass(frozen=True)
+class YaRN(Scaling):
+    """Fast pairs as they are, slow pairs stretched, a ramp over the pairs between; and sharper attention.
+
+    original_length   L, the length the model was trained on
+    beta_fast         pairs that turn more often than this within L stay; beta_slow: those that turn less are stretched
+    attention_factor  the magnitude, where it is not 0.1 ln s + 1 (section 3.4)
+    mscale, mscale_all_dim   where both are given it is their ratio (DeepSeek's files)
+    truncate          whether the ends of the ramp are whole pairs, as in the authors' code
+    """
+
+    kind: ClassVar[str] = "yarn"
+    original_length: int
+    beta_fast: float = 32.0
+    beta_slow: float = 1.0
+    attention_factor: float | None = None
+    mscale: float | None = None
+    mscale_all_dim: float | None = None
+    truncate: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_length(self.original_length)
+        if not self.beta_fast > self.beta_slow > 0:
+            raise BadValue(f"beta_fast must exceed beta_slow, both above 0; got {self.beta_fast} and {self.beta_slow}")
+
+    def frequencies(self, base: float, d: int) -> list[float]:
+        """theta / s where the ramp is 1, theta where it is 0."""
+        low, high = self.ramp(base, d)
+        thetas = plain_frequencies(base, d)
+        share = [min(max((i - low) / (high - low), 0.0), 1.0) for i in range(len(thetas))]
+        return [theta / self.factor * g + theta * (1 - g) for theta, g in zip(thetas, share, strict=True)]
+
+    def ramp(self, base: float, d: int) -> tuple[float, float]:
+        """The pair up to which nothing changes, and that from which all is stretched."""
+
+        def pair(turns: float) -> float:
+            return d * math.log(self.original_length / (2 * math.pi * turns)) / (2 * math.log(base))
+
+        low, high = pair(self.beta_fast), pair(self.beta_slow)
+        low, high = (float(math.floor(low)), float(math.ceil(high))) if self.truncate else (low, high)
+        low, high = max(low, 0.0), min(high, float(d - 1))
+        return low, high + 0.001 if high == low else high
+
+    @property
+    def magnitude(self) -> float:
+        """0.1 ln s + 1, unless the settings say otherwise."""
+        if self.attention_factor is not None:
+            return self.attention_factor
+        if self.mscale and self.mscale_all_dim:
+            return self._temperature(self.mscale) / self._temperature(self.mscale_all_dim)
+        return self._temperature(1.0)
+
+    def _temperature(self, scale: float) -> float:
+        return 0.1 * scale * math.log(self.factor) + 1.0
+
+    def to_hf(self) -> dict[str, Any]:
+        """rope_type "yarn"."""
+        options = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "original_length"}
+        given = {k: v for k, v in options.items() if v is not None}
+        return {"rope_type": "yarn", **given, "original_max_position_embeddings": self.original_length}
+
+
+@dataclass(frozen=True)
+class Llama3(Scaling):
+    """Pairs that turn more than `high_freq_factor` times within L stay, those below `low_freq_factor` are stretched;
+    between them the blend is linear in the number of turns."""
+
+    kind: ClassVar[str] = "llama3"
+    original_length: int
+    low_freq_factor: float = 1.0
+    high_freq_factor: float = 4.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_length(self.original_length)
+        if not self.high_freq_factor > self.low_freq_factor > 0:
+            raise BadValue(
+                "high_freq_factor must exceed low_freq_factor, both above 0; got "
+                f"{self.high_freq_factor} and {self.low_freq_factor}"
+            )
+
+    def frequencies(self, base: float, d: int) -> list[float]:
+        """theta where it is fast, theta / s where it is slow."""
+        low, high = self.low_freq_factor, self.high_freq_factor
+        out = []
+        for theta in plain_frequencies(base, d):
+            turns = self.original_length * theta / (2 * math.pi)
+            kept = min(max((turns - low) / (high - low), 0.0), 1.0)
+            out.append((1 - kept) * theta / self.factor + kept * theta)
+        return out
+
+    def to_hf(self) -> dict[str, Any]:
+        """rope_type "llama3"."""
+        return {
+            "rope_type": "llama3", "factor": self.factor, "low_freq_factor": self.low_freq_factor,
+            "high_freq_factor": self.high_freq_factor, "original_max_position_embeddings": self.original_length,
+        }  # fmt: skip
+
+
+SCALINGS: dict[str, type[Scaling]] = {cls.kind: cls for cls in (Linear, NTK, YaRN, Llama3)}
+
+
+def scaling(settings: Scaling | Mapping[str, Any]) -> Scaling:
+    """The object for its plain data, {"kind": "yarn", "factor": 4.0, "original_length": 4096}."""
+    if isinstance(settings, Scaling):
+        return settings
+    if not isinstance(settings, Mapping) or "kind" not in settings:
+        raise BadValue(f"a context scaling is given as {{'kind': 'linear', 'factor': 2.0}}; got {settings!r}")
+    if settings["kind"] not in SCALINGS:
+        raise unknown("context scaling", str(settings["kind"]), SCALINGS)
+    cls, options = SCALINGS[settings["kind"]], {k: v for k, v in settings.items() if k != "kind"}
+    known = [f.name for f in fields(cls)]
+    for option in options:
+        if option not in known:
+            raise unknown(f"setting of {cls.kind} scaling", option, known)
+    try:
+        return cls(**options)
+    except TypeError as error:
+        raise BadValue(f"{cls.kind} scaling takes {', '.join(known)}; got {settings!r}") from error
+
+
+def plain_frequencies(base: float, d: int) -> list[float]:
+    """theta_i = base^(-2i/d) of the d / 2 pairs."""
+    return [base ** (-2 * i / d) for i in range(d // 2)]
+
+
+def check_length(length: int) -> None:
+    """Raise BadValue for a trained length that cannot be."""
+    if length < 1:
+        raise BadValue(f"original_length is the trained length in tokens, at least 1; got {length}")
+
+
+__all__ = ["NTK", "SCALINGS", "Linear", "Llama3", "Scaling", "YaRN", "plain_frequencies", "scaling"]
