@@ -18,7 +18,17 @@ from gnomon.checkpoints import save_model
 from gnomon.cli.generate import _prompt
 from gnomon.cli.main import cli
 from gnomon.errors import BadValue
-from gnomon.generate import Sample, generate
+from gnomon.generate import (
+    Beam,
+    Constraints,
+    Contrastive,
+    DiverseBeam,
+    Greedy,
+    Lookup,
+    Sample,
+    draw,
+    generate,
+)
 
 DRAWN = Sample(0.8)  # what the command does unless told otherwise
 MORE = ("--max-new-tokens", "12", "--device", "cpu")
@@ -131,7 +141,7 @@ def test_threads_are_set(run):
 
 def test_the_dtype_is_that_of_the_weights_unless_another_is_asked_for(model, tmp_path, monkeypatch):
     seen = []
-    monkeypatch.setattr(gn.generate, "generate", lambda model, *_, **__: seen.append(model.head.weight.dtype))
+    monkeypatch.setattr(gn.generate, "generate", lambda model, *_, **__: seen.append(model.head.weight.dtype) or [])
     half = str(save_model(tmp_path / "half", copy.deepcopy(model).half()))
     for options in ([], ["--dtype", "float32"], ["--dtype", "float64"]):
         assert gnomon(half, "-p", "a", *options).exit_code == 0
@@ -178,7 +188,7 @@ def slow_run(*arguments: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
 
 
-def test_text_is_shown_while_it_is_written_and_ctrl_c_keeps_it(run):
+def test_text_is_shown_while_it_is_written_and_ctrl_c_keeps_it(run, model):
     with slow_run(run, "-n", "2") as process:
         try:
             seen = b""
@@ -191,9 +201,11 @@ def test_text_is_shown_while_it_is_written_and_ctrl_c_keeps_it(run):
             process.kill()
     shown = (seen + rest).decode()
     first, second = shown.split("--- 2 of 2, seed 1 ---\n")
-    assert 0 < len(first.removeprefix("--- 1 of 2, seed 0 ---\nab")) < 1000
-    assert 3 < len(second.removeprefix("ab")) < 1000
-    assert shown.endswith("\n")
+    whole = texts(model, "ab", n=2, max_new_tokens=1000)  # what it would have written in 50 seconds
+    for text, expected in ((first.removeprefix("--- 1 of 2, seed 0 ---\nab"), whole[0]), (second[2:], whole[1])):
+        assert text.endswith("\n")
+        assert expected.startswith(text[:-1].rstrip("\ufffd"))
+    assert len(first) > len("--- 1 of 2, seed 0 ---\nab\n")
     assert process.returncode == 130
     assert errors.decode().splitlines()[-1] == "gnomon: interrupted"
     assert "Traceback" not in errors.decode()
@@ -217,7 +229,183 @@ def test_an_interrupted_program_still_gets_one_object(run, monkeypatch):
     assert result.exit_code == 130
 
 
+# ------------------------------------------------------------------ strategies, sources, constraints
+
+
+@pytest.fixture(scope="module")
+def translator() -> gn.EncoderDecoder:
+    torch.manual_seed(1)
+    model = gn.EncoderDecoder(257, 32, 2, 4, position="rope", init_std=0.5, tied=False).eval()
+    with torch.no_grad():
+        model.head.weight[list(range(32)) + list(range(127, 257))] = 0
+    model.tokenizer = gn.Tokenizer.bytes()
+    return model
+
+
+@pytest.fixture(scope="module")
+def translation(translator: gn.EncoderDecoder, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_model(tmp_path_factory.mktemp("runs") / "translator", translator))
+
+
+@pytest.mark.parametrize(
+    ("options", "strategy"),
+    [
+        ("--strategy greedy", Greedy()),
+        ("--strategy sample -t 1.2", Sample(1.2)),
+        ("--strategy beam --width 3 --length-penalty 0.5 --no-early-stopping", Beam(3, 0.5, False)),
+        ("--strategy diverse-beam --width 4 --groups 4 --diversity 2", DiverseBeam(4, 4, 2.0)),
+        ("--strategy contrastive --candidates 3 --alpha 0.4", Contrastive(3, 0.4)),
+        ("--strategy lookup --ngram 2 --draft-length 5", Lookup(Sample(0.8), 2, 5)),
+        ("--strategy lookup --temperature 0", Lookup(Sample(0.0))),
+    ],
+)
+def test_every_strategy_has_a_name_and_its_options(run, model, options, strategy):
+    result = gnomon(run, "-q", "-p", "ab", *options.split(), *MORE)
+    assert result.exit_code == 0, result.output
+    assert result.stdout == texts(model, "ab", strategy=strategy)[0] + "\n"
+
+
+def test_a_draft_model_is_loaded_from_its_run(run, model):
+    result = gnomon(run, "-q", "-p", "ab", "--strategy", "speculative", "--draft", run, "-t", "0", *MORE)
+    assert result.stdout == texts(model, "ab", strategy=Greedy())[0] + "\n"
+
+
+def test_a_source_is_given_or_read_and_the_prompt_begins_the_answer(translation, translator):
+    def answer(source, prompt=None, strategy=Greedy()):  # noqa: B008  a value
+        return generate(translator, prompt, source=source, strategy=strategy, seeds=0, max_new_tokens=12)[0].text
+
+    assert gnomon(translation, "--source", "dos", *MORE).stdout == answer("dos") + "\n"
+    assert gnomon(translation, *MORE, stdin="dos\n").stdout == answer("dos") + "\n"
+    assert gnomon(translation, "-p", "dos", *MORE).stdout == answer("dos") + "\n"
+    assert gnomon(translation, "-s", "dos", "-p", "tw", *MORE).stdout == "tw" + answer("dos", "tw") + "\n"
+    assert gnomon(translation, "-s", "dos", "-t", "0.8", *MORE).stdout == answer("dos", strategy=Sample(0.8)) + "\n"
+    report = json.loads(gnomon(translation, "-s", "dos", "--json", *MORE).stdout)
+    assert (report["source"], report["prompt"], report["texts"][0]["text"]) == ("dos", None, answer("dos"))
+
+
+def test_the_next_best_texts_and_the_tree_follow(translation, translator):
+    options = ("-s", "dos", "--strategy", "beam", "--n-best", "3", "--tree", *MORE)
+    out = generate(translator, source="dos", strategy=Beam(n_best=3), max_new_tokens=12)[0]
+    lines = gnomon(translation, *options).stdout.split("\n")
+    others = [f"#{place}  {g.score:+.3f}  {g.text}" for place, g in enumerate(out.alternatives, 2)]
+    shown = "\n".join([out.text, *others, "", draw(out.tree, translator.tokenizer), ""])
+    assert "\n".join(lines) == shown
+    report = json.loads(gnomon(translation, *options, "--json").stdout)["texts"][0]
+    assert report["score"] == pytest.approx(out.score, abs=1e-4)
+    assert [other["ids"] for other in report["alternatives"]] == [g.ids for g in out.alternatives]
+    assert len(report["tree"]) == len(out.tree.nodes)
+
+
+def test_a_terminal_without_unicode_gets_a_tree_in_ascii(run, monkeypatch):
+    monkeypatch.setattr("gnomon.cli.page._unicode", lambda: False)
+    shown = gnomon(run, "-q", "-p", "ab", "--strategy", "beam", "--tree", *MORE).stdout
+    assert "`- " in shown
+    assert "─" not in shown
+
+
+def test_log_probabilities_are_shown_with_what_was_likely(run, model):
+    out = generate(model, "ab", strategy=DRAWN, seeds=0, max_new_tokens=12, top_logprobs=2)[0]
+    shown = gnomon(run, "-q", "-p", "ab", "--logprobs", "2", *MORE).stdout.splitlines()[-12:]
+    assert [float(line.split()[0]) for line in shown] == pytest.approx(out.logprobs, abs=2e-3)
+    report = json.loads(gnomon(run, "-p", "ab", "--logprobs", "2", "--json", *MORE).stdout)["texts"][0]
+    assert [[one["id"] for one in step] for step in report["top_logprobs"]] == [
+        [i for i, _ in top] for top in out.top_logprobs
+    ]
+
+
+def test_constraints_are_options(run, model):
+    options = "--repetition-penalty 1.2 --presence-penalty 0.3 --frequency-penalty 0.1 --no-repeat-ngram 3"
+    constraints = Constraints(1.2, 0.3, 0.1, 3, ["e", "x y"], prefix="so ")
+    shown = gnomon(
+        run, "-q", "-p", "ab", *options.split(), "--bad-words", "e", "--bad-words", "x y", "--begin", "so ", *MORE
+    ).stdout
+    assert shown == texts(model, "ab", constraints=constraints)[0] + "\n"
+    assert shown.startswith("so ")
+
+
+def test_an_end_token_is_named_by_id_or_by_text(run, model):
+    whole = generate(model, "ab", strategy=DRAWN, seeds=0, max_new_tokens=12)[0]
+    end = next(i for i in whole.ids[3:] if chr(i).isalpha())
+    expected = texts(model, "ab", eos_ids=[end])[0] + "\n"
+    assert len(expected) < len(whole.text)
+    for name in (str(end), chr(end)):
+        assert gnomon(run, "-q", "-p", "ab", "--eos", name, *MORE).stdout == expected
+
+
+# ------------------------------------------------------------------ one text after another
+
+
+def test_interactive_asks_for_one_text_after_another(run, model, translation, translator):
+    shown = gnomon(run, "-i", "-q", *MORE, stdin="ab\n\nxy\n").stdout
+    assert shown == texts(model, "ab")[0] + "\n" + texts(model, "xy")[0] + "\n"
+    shown = gnomon(translation, "-i", "-q", *MORE, stdin="dos\n").stdout
+    assert shown == generate(translator, source="dos", max_new_tokens=12)[0].text + "\n"
+
+
+def test_ctrl_c_ends_a_generation_and_not_the_loop(run, model, monkeypatch):
+    def interrupted(model, prompts, *, on_token, **settings):
+        def watch(token):
+            on_token(token)
+            seen.append(token)
+            if len(seen) == 5:
+                raise KeyboardInterrupt
+
+        return generate(model, prompts, on_token=watch, **settings)
+
+    seen = []
+    monkeypatch.setattr(gn.generate, "generate", interrupted)
+    result = gnomon(run, "-i", "-q", *MORE, stdin="ab\nab\n")
+    whole = texts(model, "ab")[0]
+    first, second = result.stdout.splitlines()
+    assert second == whole
+    assert whole.startswith(first)
+    assert len(first) < len(whole)
+    assert result.exit_code == 0
+
+
+def test_ctrl_c_at_the_prompt_ends_the_program(run, monkeypatch):
+    def interrupt(prompt):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("builtins.input", interrupt)
+    result = gnomon(run, "-i", *MORE)
+    assert (result.exit_code, result.stdout) == (0, "")
+
+
+def test_a_mistake_in_one_text_does_not_end_the_loop(tmp_path):
+    model = gn.DecoderOnly(257, 8, 1, 1, position="learned", max_positions=8)
+    folder = save_model(tmp_path / "short", model, gn.Tokenizer.bytes())
+    result = gnomon(str(folder), "-i", "-q", stdin="a" * 20 + "\nab\n")
+    assert "prompt 0 is too long" in result.stderr
+    assert len(result.stdout.splitlines()) >= 1
+    assert result.exit_code == 0
+
+
 # ------------------------------------------------------------------ mistakes
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ("--width 3", "--width goes with --strategy beam or diverse-beam, not with the default"),
+        ("--strategy greedy --temperature 1", "--temperature goes with --strategy sample or speculative or lookup"),
+        ("--strategy beam --groups 2", "--groups goes with --strategy diverse-beam, not with beam"),
+        ("--strategy beam --n-best 9", "n_best counts results, from 1 to the width 4"),
+        ("--strategy beam -n 2", "for a beam take --n-best"),
+        ("--strategy speculative", "needs --draft RUN"),
+        ("--strategy bean", "beam"),
+        ("--source dos", "this model has no encoder"),
+        ("--no-repeat-ngram 0", "no_repeat_ngram counts tokens"),
+        ("--eos xyz", "--eos 'xyz' is 3 tokens and not one"),
+        ("-i", "--interactive asks for texts"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused_in_one_line(run, options, says):
+    result = gnomon(run, "-p", "a", *options.split())
+    assert result.exit_code == 2, result.output
+    assert says in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert result.stdout == ""
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,22 @@
-"""`gnomon generate RUN`: let a trained model go on from a prompt, and watch it write."""
+"""`gnomon generate RUN`: let a trained model go on from a prompt, or write about a source, and watch it write."""
 
 import sys
-import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from gnomon.cli.decoding import (
+    GroupedCommand,
+    check_options,
+    constraints_of,
+    decoding_options,
+    eos_ids,
+    strategy_of,
+)
 from gnomon.cli.failures import INTERRUPTED
 from gnomon.cli.options import (
     device_option,
@@ -17,25 +27,34 @@ from gnomon.cli.options import (
     threads_option,
 )
 from gnomon.cli.output import print_json
+from gnomon.cli.page import Page
 from gnomon.errors import BadInput, BadValue
 
 if TYPE_CHECKING:
-    from gnomon.generate import LanguageModel, Token
+    from gnomon.models import Writer
 
 ALIASES = {"max-tokens": "max-new-tokens", "temp": "temperature"}  # what other programs call them; help shows ours
 
 
-@click.command("generate", context_settings={"token_normalize_func": lambda name: ALIASES.get(name, name)})
+@click.command(
+    "generate", cls=GroupedCommand, context_settings={"token_normalize_func": lambda name: ALIASES.get(name, name)}
+)
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option("--prompt", "-p", help="What to go on from; '' starts a new document.  [default: standard input]")
 @click.option("--prompt-file", type=click.Path(path_type=Path), help="Read it from a file; - is standard input.")
+@click.option("--source", "-s", help="What an encoder-decoder is to write about, such as a text to translate.")
+@click.option("--interactive", "-i", is_flag=True, help="Ask for one text after another; Ctrl-C ends a generation.")
 @click.option("--max-new-tokens", type=click.IntRange(min=1), default=128, show_default=True, help="Longest text.")
-@click.option("--temperature", "-t", type=float, default=0.8, show_default=True, help="0 takes the best token always.")
-@click.option("--top-k", type=int, help="Draw from the k best tokens only.")
-@click.option("--top-p", type=float, help="Draw from the fewest tokens whose probabilities reach p in sum.")
-@click.option("--min-p", type=float, help="Draw from tokens at least p times as probable as the best.")
+@click.option("--min-new-tokens", type=click.IntRange(min=0), default=0, help="Shortest text.")
 @click.option("--stop", multiple=True, help="End before this text; may be repeated.")
-@click.option("--n", "-n", "count", type=click.IntRange(min=1), default=1, show_default=True, help="Texts to write.")
+@click.option(
+    "--eos", multiple=True, metavar="TOKEN", help="End with this token too, an id or its text; may be repeated."
+)
+@click.option("--n", "-n", "count", type=click.IntRange(min=1), default=1, show_default=True, help="Texts to draw.")
+@decoding_options
+@click.option(
+    "--logprobs", type=click.IntRange(min=0), metavar="K", help="Show each token's, and the K most probable ones there."
+)
 @seed_option
 @device_option
 @click.option(
@@ -50,109 +69,127 @@ ALIASES = {"max-tokens": "max-new-tokens", "temp": "temperature"}  # what other 
 @json_option
 @quiet_option
 @click.pass_context
-def command(
-    ctx: click.Context,
-    run: Path,
-    prompt: str | None,
-    prompt_file: Path | None,
-    max_new_tokens: int,
-    temperature: float,
-    top_k: int | None,
-    top_p: float | None,
-    min_p: float | None,
-    stop: tuple[str, ...],
-    count: int,
-    seed: int,
-    device: str,
-    dtype: str,
-    threads: int | None,
-    as_json: bool,
-    quiet: bool,
-) -> None:
-    """Let the model in the folder RUN go on from a prompt.
+def command(ctx: click.Context, /, **options: Any) -> None:
+    """Let the model in the folder RUN go on from a prompt, or write about a source.
 
-    The prompt is --prompt, a file, or standard input, without the line end that closes the last two. Text number i,
-    counted from 0, is drawn with the seed SEED + i. With --quiet only what is new is printed.
+    The prompt is --prompt, a file, or standard input, without the line end that closes the last two. A model that
+    translates takes its --source from there where none is given; with one, the prompt is how its own text begins.
+    Text number i, counted from 0, is drawn with the seed SEED + i. With --quiet only what is new is printed.
     """
-    from gnomon.generate import Sample, generate
+    check_options(ctx)  # what is wrong with these is said before anything is read
+    constraints_of(ctx)
+    p = ctx.params
+    if p["interactive"] and (p["as_json"] or p["prompt_file"] is not None or p["prompt"] is not None or p["source"]):
+        raise BadValue(
+            "--interactive asks for texts and shows them: leave --prompt, --prompt-file, --source and --json"
+        )
+    text = None if p["interactive"] or p["source"] is not None else _prompt(p["prompt"], p["prompt_file"])
+    desk = Desk.of(ctx)
+    if p["interactive"]:
+        desk.converse()
+    else:
+        desk.write(text)
 
-    strategy = Sample(temperature, top_k, top_p, min_p)  # what is wrong with these is said before anything is read
-    text = _prompt(prompt, prompt_file)
-    model = _model(run, device, dtype, threads)
-    page = Page(text, count, seed, live=not as_json, quiet=quiet)
-    try:
-        generate(
-            model, [text] * count, strategy=strategy, max_new_tokens=max_new_tokens, seeds=seed, stop=stop,
+
+@dataclass(frozen=True)
+class Desk:
+    """A model, how it is to write, and where it is shown."""
+
+    ctx: click.Context
+    model: "Writer"
+    reads_source: bool
+    strategy: Any
+    settings: dict[str, Any]
+
+    @classmethod
+    def of(cls, ctx: click.Context) -> "Desk":
+        """Load what the options name."""
+        from gnomon.generate import ReadsSource
+
+        p = ctx.params
+        model = _model(p["run"], p["device"], p["dtype"], p["threads"])
+        draft = None if p["draft"] is None else _model(Path(p["draft"]), p["device"], p["dtype"], None)
+        reads = isinstance(model, ReadsSource)
+        if p["source"] is not None and not reads:
+            raise BadValue("this model has no encoder to read a source with: give the text as --prompt")
+        assert model.tokenizer is not None
+        settings = {
+            "max_new_tokens": p["max_new_tokens"],
+            "min_new_tokens": p["min_new_tokens"],
+            "stop": p["stop"],
+            "eos_ids": eos_ids(p["eos"], model.tokenizer),
+            "constraints": constraints_of(ctx),
+            "top_logprobs": p["logprobs"] or 0,
+        }
+        return cls(ctx, model, reads, strategy_of(ctx, reads, draft), settings)
+
+    def write(self, text: str | None) -> None:
+        """Write about one text, and print it as the options say."""
+        p = self.ctx.params
+        source = p["source"] if text is None else text if self.reads_source else None
+        prompt = text if text is not None and not self.reads_source else p["prompt"] if text is None else None
+        page = self._page(prompt or "")
+        try:
+            self._generate(page, prompt, source)
+        except KeyboardInterrupt:
+            page.close()
+            if not p["as_json"]:
+                raise
+            self._print(page, prompt, source)
+            self.ctx.exit(INTERRUPTED)
+        if p["as_json"]:
+            self._print(page, prompt, source)
+
+    def converse(self) -> None:
+        """One text after another. Ctrl-C ends what is being written; at the prompt it ends the program, as Ctrl-D."""
+        if sys.stdin.isatty():
+            with suppress(ImportError):
+                import readline  # noqa: F401  arrow keys and history
+            click.echo("Ctrl-C ends a text, Ctrl-D the program.", err=True)
+        for line in _lines():
+            page = self._page("")
+            try:
+                self._generate(page, *((None, line) if self.reads_source else (line, None)))
+            except KeyboardInterrupt:
+                page.close()
+            except BadValue as error:
+                click.echo(f"gnomon: error: {error}", err=True)
+
+    def _generate(self, page: Page, prompt: str | None, source: str | None) -> None:
+        from gnomon.generate import generate
+
+        p, n = self.ctx.params, self.ctx.params["count"]
+        results = generate(
+            self.model,
+            None if prompt is None else [prompt] * n,
+            source=None if source is None else [source] * n,
+            strategy=self.strategy,
+            seeds=p["seed"],
             on_token=page.take,
-        )  # fmt: skip
-    except KeyboardInterrupt:
-        page.close()
-        if not as_json:
-            raise
-        print_json(page.report())
-        ctx.exit(INTERRUPTED)
-    page.close()
-    if as_json:
-        print_json(page.report())
+            **self.settings,
+        )
+        page.close(results, p["tree"], p["logprobs"])
+
+    def _page(self, head: str) -> Page:
+        p = self.ctx.params
+        assert self.model.tokenizer is not None
+        return Page(head, p["count"], p["seed"], not p["as_json"], p["quiet"], self.model.tokenizer)
+
+    def _print(self, page: Page, prompt: str | None, source: str | None) -> None:
+        about = {"prompt": prompt} if source is None else {"source": source, "prompt": prompt}
+        print_json({**about, "texts": page.report(self.ctx.params["tree"]), "seconds": page.seconds()})
 
 
-class Page:
-    """What has been written so far. The first text is shown while it grows, the others after it."""
-
-    def __init__(self, prompt: str, count: int, seed: int, live: bool, quiet: bool) -> None:
-        self.prompt, self.seed, self.live, self.quiet = prompt, seed, live, quiet
-        self.tokens: list[list[Token]] = [[] for _ in range(count)]
-        self.started = time.perf_counter()
-
-    def take(self, token: "Token") -> None:
-        """One more token of one of the texts."""
-        if token.row == 0:
-            self._show(token.piece if self.tokens[0] else self._head(0) + token.piece)
-        self.tokens[token.row].append(token)
-
-    def close(self) -> None:
-        """Show the other texts, and how long it took."""
-        if not self.tokens[0]:
-            return  # interrupted before the first token
-        self._show("\n")
-        for row in range(1, len(self.tokens)):
-            self._show(self._head(row) + self.text(row) + "\n")
-        if self.live and not self.quiet:
-            n, seconds = sum(map(len, self.tokens)), time.perf_counter() - self.started
-            ends = ", ".join(sorted({self.reason(row) for row in range(len(self.tokens))}))
-            click.echo(f"{n} tokens in {seconds:.1f} s, {n / seconds:.0f} tokens/s; ended by {ends}", err=True)
-
-    def text(self, row: int) -> str:
-        """What has been written of this text."""
-        return "".join(token.piece for token in self.tokens[row])
-
-    def reason(self, row: int) -> str:
-        """Why this text ended."""
-        return (self.tokens[row][-1].finish_reason if self.tokens[row] else None) or "interruption"
-
-    def report(self) -> dict[str, Any]:
-        """For programs."""
-        texts = [
-            {
-                "text": self.text(row),
-                "ids": [token.id for token in tokens],
-                "logprobs": [token.logprob for token in tokens],
-                "finish_reason": self.reason(row),
-                "seed": self.seed + row,
-            }
-            for row, tokens in enumerate(self.tokens)
-        ]
-        return {"prompt": self.prompt, "texts": texts, "seconds": time.perf_counter() - self.started}
-
-    def _head(self, row: int) -> str:
-        if self.quiet:
-            return ""
-        many = len(self.tokens) > 1
-        return (f"--- {row + 1} of {len(self.tokens)}, seed {self.seed + row} ---\n" if many else "") + self.prompt
-
-    def _show(self, text: str) -> None:
-        if self.live and text:
-            click.echo(text, nl=False)
+def _lines() -> Iterator[str]:
+    """What is typed, line by line, until Ctrl-D or Ctrl-C."""
+    while True:
+        try:
+            line = input("> " if sys.stdin.isatty() else "")
+        except (EOFError, KeyboardInterrupt):
+            click.echo(err=True)
+            return
+        if line:
+            yield line
 
 
 def _prompt(prompt: str | None, file: Path | None) -> str:
@@ -170,7 +207,7 @@ def _prompt(prompt: str | None, file: Path | None) -> str:
         raise BadInput(f"{source} is not UTF-8 text: {error.reason} at byte {error.start}") from error
 
 
-def _model(run: Path, device: str, dtype: str, threads: int | None) -> "LanguageModel":
+def _model(run: Path, device: str, dtype: str, threads: int | None) -> "Writer":
     from gnomon.checkpoints import load
     from gnomon.device import set_threads
     from gnomon.models import Writer
