@@ -28,8 +28,14 @@ if TYPE_CHECKING:
     from gnomon.errors import BadInput as BadInput
     from gnomon.errors import BadValue as BadValue
     from gnomon.errors import GnomonError as GnomonError
+    from gnomon.generate import Beam as Beam
+    from gnomon.generate import Constraints as Constraints
+    from gnomon.generate import Contrastive as Contrastive
+    from gnomon.generate import DiverseBeam as DiverseBeam
     from gnomon.generate import Greedy as Greedy
+    from gnomon.generate import Lookup as Lookup
     from gnomon.generate import Sample as Sample
+    from gnomon.generate import Speculative as Speculative
     from gnomon.layout import Layout as Layout
     from gnomon.layout import visible as visible
     from gnomon.models import DecoderOnly as DecoderOnly
@@ -48,7 +54,8 @@ _HOMES = {
     "Corpus": "data", "Tokenizer": "data",
     "InputLayer": "embed", "Tied": "embed", "TokenEmbedding": "embed", "Untied": "embed",
     "MultiHeadAttention": "attention", "attend": "attention",
-    "Greedy": "generate", "Sample": "generate",
+    "Beam": "generate", "Constraints": "generate", "Contrastive": "generate", "DiverseBeam": "generate",
+    "Greedy": "generate", "Lookup": "generate", "Sample": "generate", "Speculative": "generate",
     "DecoderOnly": "models", "EncoderDecoder": "models", "EncoderOnly": "models", "ModelConfig": "models",
     "load": "checkpoints", "save_model": "checkpoints", "train": "",
 }  # fmt: skip
