@@ -9,6 +9,7 @@ from click.testing import CliRunner
 import gnomon as gn
 from gnomon.checkpoints import save_model
 from gnomon.cli.main import cli
+from gnomon.data import Tokenizer
 
 
 @pytest.fixture(autouse=True)
@@ -120,6 +121,9 @@ def test_an_encoding_of_ones_own_is_drawn(tmp_path, monkeypatch):
         (["scaling", "--set", "base=3"], "scaling draws no encoding"),
         (["sinusoidal", "--lang", "fr"], "'fr' is not one of 'en', 'es', 'pt'"),
         (["rope", "--run", "x", "--set", "base=3"], "not both"),
+        (["alignment", "--source", "abc"], "give --run RUN and --source TEXT"),
+        (["alignment", "--run", "x"], "give --run RUN and --source TEXT"),
+        (["rope", "--source", "abc"], "--source means nothing to the view 'wavelengths' of rope"),
     ],
 )
 def test_a_mistake_is_one_line_exit_2_and_no_file(tmp_path, arguments, message):
@@ -130,3 +134,22 @@ def test_a_mistake_is_one_line_exit_2_and_no_file(tmp_path, arguments, message):
     assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1)
     assert message in result.stderr
     assert set(tmp_path.iterdir()) == before
+
+
+# ------------------------------------------------------------------ alignment
+
+
+@pytest.fixture
+def translator(tmp_path):
+    """A run folder with an encoder-decoder in it."""
+    torch.manual_seed(0)
+    model = gn.EncoderDecoder(257, 16, 1, 2)
+    model.tokenizer = Tokenizer.bytes()
+    return save_model(tmp_path / "translator", model)
+
+
+def test_an_alignment_is_that_of_a_trained_translator(translator):
+    asked = ["alignment", "--run", str(translator), "--source", "abc", "--target", "xy"]
+    found = facts(*asked)
+    assert (found["source"], found["target"]) == (["a", "b", "c"], ["x", "y", "(end)"])
+    assert len(found["weights"]) == 3

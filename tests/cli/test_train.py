@@ -20,6 +20,7 @@ from gnomon.data import Tokenizer
 from gnomon.positions import base as positions_base
 from gnomon.tasks import find
 from gnomon.train import TrainConfig, read_metrics, read_state
+from gnomon.train.run import Run
 
 TINY = [
     "--tokenizer", "bytes", "--batch-size", "2", "--length", "8", "--set", "model.d_model=16", "--set",
@@ -311,3 +312,93 @@ def test_ctrl_c_saves_and_exits_130_and_after_it_or_a_kill_the_run_goes_on_as_if
     assert logged(folder / "run") == logged(folder / "whole")
     for name in ("model.safetensors", "training/step-150/optimizer.safetensors", "config.json", "tokenizer.json"):
         assert (folder / "run" / name).read_bytes() == (folder / "whole" / name).read_bytes(), name
+
+
+# ------------------------------------------------------------------ other tasks
+
+NUMBERS = [
+    "--task", "numbers", "--set", "numbers.limit=400", "--set", "numbers.count=6", "--batch-size", "8", "--set",
+    "model.d_model=16", "--set", "model.n_layers=1", "--set", "model.n_heads=2", "--quiet",
+]  # fmt: skip
+
+
+def test_a_task_has_defaults_a_folder_and_a_hint_of_its_own():
+    result = run(*NUMBERS, "--source", "pt", "--target", "digits", "--steps", 1)
+    assert result.exit_code == 0, result.output
+    assert "exact match uniform" in result.stdout
+    assert "gnomon generate runs/numbers-pt-digits --source 'duzentos e quarenta e um' --strategy beam" in result.stdout
+    config = load("runs/numbers-pt-digits").config
+    assert (config.architecture, config.norm, config.d_model) == ("encoder-decoder", "rmsnorm", 16)
+
+
+def test_a_task_is_chosen_in_the_file(folder):
+    (folder / "task.toml").write_text('task = "numbers"\n[numbers]\nsource = "en"\ntarget = "es"\n')
+    assert run("-c", "task.toml", *NUMBERS[2:], "-o", "run", "--steps", 1).exit_code == 0
+    origin = read_state("run").origin
+    assert (origin["task"], origin["numbers"]["source"], origin["numbers"]["target"]) == ("numbers", "en", "es")
+
+
+def test_a_resumed_translation_is_the_uninterrupted_one(monkeypatch):
+    assert run(*NUMBERS, "-o", "whole", "--steps", 6).exit_code == 0
+    original = Run.step
+
+    def step(self, number):
+        if number == 3 and self.folder == Path("run"):
+            signal.raise_signal(signal.SIGINT)
+        return original(self, number)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "step", step)
+        assert run(*NUMBERS, "-o", "run", "--steps", 6).exit_code == 130
+    assert read_state("run").step == 4
+    assert run("--resume", "run", "--quiet").exit_code == 0
+    assert (Path("run") / "model.safetensors").read_bytes() == (Path("whole") / "model.safetensors").read_bytes()
+    assert logged(Path("run")) == logged(Path("whole"))
+
+
+def test_the_tasks_are_listed():
+    listed = run("--task", "list").stdout
+    assert re.search(r"^numbers +Translate numbers", listed, re.MULTILINE)
+    assert re.search(r"^text +Guess", listed, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--task", "number"], 2, "did you mean 'numbers'"),
+        (["text.txt", "--task", "numbers"], 2, "makes its own data: leave the sources out"),
+        (["--task", "numbers", "--source", "fr"], 2, "expected one of en, es, pt, pt-br, digits, given 'fr'"),
+        (["--task", "numbers", "--source", "en"], 2, "source and target are both en"),
+        (["--task", "numbers", "--preset", "mini-gpt"], 2, "this model is decoder-only"),
+        (["--task", "pairs"], 2, "give a file of pairs"),
+        (["text.txt", "--task", "pairs"], 3, "text.txt, line 1: expected a source, one tab"),
+        (["text.txt", "--source", "es"], 2, "unknown setting in flag text.source"),
+    ],
+)
+def test_what_a_task_cannot_do_gets_one_line_and_leaves_nothing_behind(folder, arguments, code, message):
+    result = run(*arguments, "-o", "run", "--quiet", "--steps", 1)
+    assert result.exit_code == code, result.output
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not (folder / "run").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_small_number_translator_is_trained_asked_and_measured(folder):
+    """S18: from the command to held-out numbers that are right to the letter."""
+    small = ["--set", "model.d_model=64", "--set", "numbers.limit=10000", "--set", "numbers.count=200"]
+    result = run("--task", "numbers", *small, "--steps", 1500, "-o", "run", "--quiet", "--threads", 2)
+    assert result.exit_code == 0, result.output
+    measured = CliRunner().invoke(cli, ["eval", "run", "--json", "--quiet"])
+    found = json.loads(measured.stdout)
+    assert found["exact_match_uniform"] >= 0.98
+    assert found["exact_match_log_uniform"] >= 0.95
+    asked = ["generate", "run", "--source", "doscientos cuarenta y uno", "--strategy", "beam"]
+    told = CliRunner().invoke(cli, asked)
+    assert "two hundred and forty-one" in told.stdout
+    drawn = CliRunner().invoke(
+        cli, ["plot", "alignment", "--run", "run", "--source", "doscientos cuarenta y uno", "-o", "a.png"]
+    )
+    assert drawn.exit_code == 0, drawn.output
+    assert Path("a.png").exists()

@@ -1,4 +1,4 @@
-"""`gnomon plot WHAT`: draw an encoding, or why scores are scaled, into a PNG or SVG file."""
+"""`gnomon plot WHAT`: draw an encoding, why scores are scaled, or where a translator looks, into a PNG or SVG file."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from gnomon.cli.output import print_json
 from gnomon.errors import BadValue, unknown
 
 if TYPE_CHECKING:
+    from gnomon.models import EncoderDecoder
     from gnomon.plots import Picture
     from gnomon.positions import PositionEncoding, Spec
 
@@ -23,8 +24,9 @@ VIEWS = {
     "bias": ("length", "n_heads", "causal"),
     "buckets": ("length", "n_heads", "causal"),
     "scaling": ("d_k", "keys", "seed"),
+    "alignment": ("source", "target"),
 }
-SIZES = ("length", "trained", "d_model", "d_head", "n_heads", "causal", "d_k", "keys", "seed")
+SIZES = ("length", "trained", "d_model", "d_head", "n_heads", "causal", "d_k", "keys", "seed", "source", "target")
 AT_LEAST_ONE = click.IntRange(min=1)
 
 
@@ -46,6 +48,8 @@ AT_LEAST_ONE = click.IntRange(min=1)
 @click.option("--causal/--bidirectional", default=True, help="Looking back only, or to both sides (bias, buckets).")
 @click.option("--d-k", type=AT_LEAST_ONE, help="Head width of the scores drawn (scaling).")
 @click.option("--keys", type=AT_LEAST_ONE, help="Keys under the softmax (scaling).")
+@click.option("--source", help="The text whose translation is looked at (alignment).")
+@click.option("--target", help="The translation.  [default: what the model writes (alignment)]")
 @click.option(
     "--set", "settings", metavar="KEY=VALUE", multiple=True, help="An option of the encoding: --set base=1e6."
 )
@@ -66,7 +70,7 @@ def command(
     as_json: bool,
     **_: object,
 ) -> None:
-    """Draw WHAT: the name of an encoding, or "scaling".
+    """Draw WHAT: the name of an encoding, "scaling", or "alignment".
 
     \b
     sinusoidal  table, similarity, wavelengths
@@ -75,6 +79,7 @@ def command(
     alibi       bias
     t5          buckets, bias
     scaling     why scores are divided by the root of the head width
+    alignment   what a trained translator looks at: --run RUN --source TEXT
     """
     from gnomon.plots.picture import picture_format
 
@@ -82,13 +87,14 @@ def command(
     view = view or views[0]
     if view not in views:
         raise BadValue(f"{what} has no view {view!r}; it has {', '.join(views)}")
-    output = output or Path("scaling.png" if what == view else f"{what}-{view}.png")
+    output = output or Path(f"{what}.png" if what == view else f"{what}-{view}.png")
     picture_format(output)  # before anything is drawn
     typed = typed_flags(ctx, {name: name for name in SIZES})
     for name in typed:
         if name not in VIEWS[view]:
             raise BadValue(f"--{name.replace('_', '-')} means nothing to the view {view!r} of {what}")
-    picture = _draw(view, _encoding(what, settings, run, typed), typed | {"lang": lang})
+    drawn = _translator(run, settings, typed) if what == "alignment" else _encoding(what, settings, run, typed)
+    picture = _draw(view, drawn, typed | {"lang": lang})
     picture.save(output)
     if as_json:
         print_json({"what": what, "view": view, "lang": lang, "file": output, "alt": picture.alt, **picture.facts})
@@ -100,10 +106,10 @@ def _views(what: str) -> list[str]:
     """What can be drawn of it, the default first. BadValue for an unknown name."""
     from gnomon.positions import T5, RoPE, Sinusoidal, encoding, names
 
-    if what == "scaling":
-        return ["scaling"]
+    if what in ("scaling", "alignment"):
+        return [what]
     if what not in names():
-        raise unknown("thing to plot", what, [*names(), "scaling"])
+        raise unknown("thing to plot", what, [*names(), "scaling", "alignment"])
     cls = encoding(what)
     of_place: dict[str, list[str]] = {
         "nowhere": [], "input": ["table", "similarity"], "rotation": ["scores"], "score": ["bias"],
@@ -145,12 +151,25 @@ def _encoding(
     raise BadValue(f"the model in {run} has no {what}: its position encoding is {' and '.join(found)}")
 
 
+def _translator(run: Path | None, settings: tuple[str, ...], typed: dict[str, object]) -> "EncoderDecoder":
+    """The trained model whose alignment is drawn."""
+    from gnomon.checkpoints import load
+    from gnomon.models import EncoderDecoder
+
+    if run is None or "source" not in typed:
+        raise BadValue("an alignment is that of a trained translator: give --run RUN and --source TEXT")
+    if settings:
+        raise BadValue("a trained model is built already: leave --set out")
+    return load(run, kind=EncoderDecoder)
+
+
 def _draw(view: str, position: Any, given: dict[str, Any]) -> "Picture":
     from gnomon import plots
 
     functions: dict[str, Any] = {
         "table": plots.heat_map, "similarity": plots.similarity, "wavelengths": plots.wavelengths,
         "scores": plots.scores, "bias": plots.bias, "buckets": plots.buckets,
+        "alignment": plots.alignment,
     }  # fmt: skip
     return plots.scaling(**given) if view == "scaling" else functions[view](position, **given)
 

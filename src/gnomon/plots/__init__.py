@@ -7,6 +7,7 @@ Every function returns a `Picture`, which shows itself in a notebook and saves i
 matplotlib is imported when the first one is drawn.
 """
 
+from gnomon.plots.alignment import alignment
 from gnomon.plots.biases import bias, buckets
 from gnomon.plots.inspection import Inspection, inspect
 from gnomon.plots.picture import Picture
@@ -17,6 +18,6 @@ from gnomon.plots.waves import scores, wavelengths
 from gnomon.plots.word_order import Order, order
 
 __all__ = [
-    "Inspection", "Order", "Picture", "bias", "buckets", "heat_map", "inspect", "order", "parallel_and_sequential",
-    "saturation", "scaling", "scores", "similarity", "wavelengths",
+    "Inspection", "Order", "Picture", "alignment", "bias", "buckets", "heat_map", "inspect", "order",
+    "parallel_and_sequential", "saturation", "scaling", "scores", "similarity", "wavelengths",
 ]  # fmt: skip

@@ -47,8 +47,8 @@ class NumbersKind(Kind):
         "position": "rope", "norm": "rmsnorm", "activation": "silu", "gated": True, "bias": False,
     }  # fmt: skip
     default_train = TrainConfig(
-        steps=600, batch_size=128, lr=3e-3, warmup=60, eval_windows=1000, eval_every=None, sample_every=None,
-        log_every=20, save_every=200,
+        steps=2000, batch_size=64, lr=2e-3, warmup=150, eval_windows=1000, eval_every=None, sample_every=None,
+        log_every=20, save_every=400,
     )  # fmt: skip
 
     source: Language = "es"
