@@ -19,6 +19,7 @@ from gnomon.cli.recipe import settings_of, settled
 from gnomon.data import Tokenizer
 from gnomon.positions import base as positions_base
 from gnomon.tasks import find
+from gnomon.tasks import kind as kind_module
 from gnomon.train import TrainConfig, read_metrics, read_state
 from gnomon.train.run import Run
 
@@ -381,6 +382,65 @@ def test_what_a_task_cannot_do_gets_one_line_and_leaves_nothing_behind(folder, a
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
     assert not (folder / "run").exists()
+
+
+MINE = """
+from dataclasses import dataclass
+from gnomon.tasks import Kind
+from gnomon.tasks.translation import Translation
+from gnomon.train import TrainConfig
+from gnomon.train.measure import share
+
+
+@dataclass(frozen=True)
+class ReversalKind(Kind):
+    name, about = "reversal", "Write a word backwards."
+    default_model = {"architecture": "encoder-decoder", "d_model": 16, "n_layers": 1, "n_heads": 2}
+    default_tokenizer = "characters"
+    default_train = TrainConfig(steps=2, batch_size=4)
+    letters: str = "abc"
+
+    def texts(self):
+        return [self.letters]
+
+    def task(self, tokenizer, config, quiet=True):
+        return Reversal(self, tokenizer, config)
+
+
+class Reversal(Translation):
+    name = "reversal"
+
+    def __init__(self, kind, tokenizer, config):
+        super().__init__(tokenizer, config)
+        self.letters, self.fingerprint = kind.letters, kind.letters
+
+    fingerprint = ""
+
+    def draw(self, number):
+        word = self.letters[number % len(self.letters):] + self.letters
+        return [(word, word[::-1])] * self.config.batch_size
+
+    def held_out(self):
+        return {"words": [(self.letters, self.letters[::-1])]}
+
+    def score(self, name, answers, references):
+        return {"exact match": share(sum(map(str.__eq__, answers, references)), len(answers))}
+"""
+
+
+def test_a_task_of_your_own_is_trained_resumed_and_measured_by_its_module(folder, monkeypatch):
+    monkeypatch.setattr("gnomon.tasks.kind._KINDS", dict(kind_module._KINDS))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (folder / "my_task.py").write_text(MINE)
+    mine = ["--import", "my_task"]
+    result = run("--task", "reversal", *mine, "--set", "reversal.letters=xyzw", "-o", "run", "--quiet")
+    assert result.exit_code == 0, result.output
+    assert "xyzw -> " in result.stdout
+    assert "gnomon eval run --import my_task" in result.stdout
+    assert run("--resume", "run", *mine, "--steps", 3, "--quiet").exit_code == 0
+    measured = CliRunner().invoke(cli, ["eval", "run", *mine, "--json", "--quiet"])
+    assert json.loads(measured.stdout)["task"] == "reversal"
+    assert read_state("run").origin["reversal"] == {"letters": "xyzw"}
 
 
 @pytest.mark.slow
