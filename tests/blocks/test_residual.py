@@ -71,6 +71,18 @@ def test_norms_are_their_formulas():
     torch.testing.assert_close(build_norm("rmsnorm", 8)(x), x / (x.square().mean(-1, keepdim=True) + 1e-5).sqrt())
 
 
+def test_a_norm_that_adds_one_rounds_once():
+    """Gemma keeps w near 0 and multiplies by 1 + w in float32, whatever the dtype of the weights."""
+    norm, x = build_norm("rmsnorm_plus_one", 64, 1e-6), torch.randn(5, 64)
+    nn.init.normal_(norm.weight, std=0.1)
+    want = x / (x.square().mean(-1, keepdim=True) + 1e-6).sqrt() * (1 + norm.weight)
+    torch.testing.assert_close(norm(x), want)
+    narrow = norm.bfloat16()
+    y = x.bfloat16()
+    exact = y.float() / (y.float().square().mean(-1, keepdim=True) + 1e-6).sqrt() * (1 + norm.weight.float())
+    assert torch.equal(narrow(y), exact.bfloat16())
+
+
 @pytest.mark.parametrize("cls", [PreNorm, PostNorm])
 def test_dropout_acts_on_the_branch_and_never_on_the_stream(cls):
     around, x = cls(8, dropout=1.0).train(), torch.randn(2, 3, 8)

@@ -179,3 +179,32 @@ def test_head_width_may_be_free_of_the_model_width():
     model = gn.DecoderOnly(VOCAB, 16, 1, 3, d_head=6, position="rope")
     assert model.stack.blocks[0].attention.q.weight.shape == (18, 16)
     assert model(tokens()).shape == (2, 9, VOCAB)
+
+
+@pytest.mark.parametrize(
+    ("changes", "biases"),
+    [
+        ({"bias": False}, []),
+        ({"bias": False, "qkv_bias": True}, ["attention.k", "attention.q", "attention.v"]),
+        ({"bias": False, "qkv_bias": True, "out_bias": True},
+         ["attention.k", "attention.out", "attention.q", "attention.v"]),
+        ({"qkv_bias": False}, ["attention.out", "ffn.down", "ffn.up"]),
+        ({"qkv_bias": False, "out_bias": True}, ["attention.out", "ffn.down", "ffn.up"]),
+    ],
+)  # fmt: skip
+def test_each_part_of_a_block_has_the_biases_that_were_asked_for(changes, biases):
+    names = [name for name, _ in small(**changes).named_parameters() if ".bias" in name and "blocks.0" in name]
+    linear = sorted(name.split("blocks.0.")[1].removesuffix(".bias") for name in names if "norm" not in name)
+    assert linear == biases
+
+
+def test_scores_and_logits_may_be_scaled_otherwise():
+    """T5 does not divide scores, and its tied head multiplies by d^-0.5."""
+    model, ids = small(attention_scale=1.0, head_scale=0.25, head_bias=True), tokens()
+    with torch.no_grad():
+        model.head.bias.normal_()
+    h = model.hidden(ids)
+    torch.testing.assert_close(model(ids), 0.25 * h @ model.input.tokens.weight.T + model.head.bias)
+    attention = model.stack.blocks[0].attention
+    assert attention.scale == 1.0
+    assert small().stack.blocks[0].attention.scale == attention.d_head**-0.5

@@ -107,6 +107,22 @@ def test_the_source_may_have_a_vocabulary_of_its_own():
         model(target, source)
 
 
+def test_source_and_target_may_share_their_tokens_and_not_their_positions():
+    """BART: one table of tokens, two of positions, and a norm of each side's own."""
+    model = original(position="learned", max_positions=9, source_positions=True, input_norm="layernorm")
+    assert [n for n, p in model.named_parameters() if p.shape == (23, 16)] == ["input.tokens.weight"]
+    assert [n for n, p in model.named_parameters() if p.shape == (9, 16)] == [
+        "input.position.weight", "source_input.position.weight",
+    ]  # fmt: skip
+    ids = torch.randint(23, (2, 5))
+    memory = model.encode(ids)
+    with torch.no_grad():
+        model.input.position.weight.add_(1)
+        assert torch.equal(model.encode(ids).states, memory.states)
+        model.source_input.position.weight.add_(torch.randn(9, 16))
+        assert not torch.allclose(model.encode(ids).states, memory.states)
+
+
 def test_vaswani_base_has_the_size_that_its_parts_add_up_to():
     """37 000 x 512 for the table; a layer of the encoder 4 (512^2 + 512) + 2 * 512 * 2048 + 2560 and two norms; the
     decoder's with a second attention and a third norm."""

@@ -109,3 +109,20 @@ def test_only_rows_in_use_get_a_gradient():
     table = Learned(3, 6)
     table(torch.zeros(1, 2, 3), gn.Layout.from_hf(position_ids=torch.tensor([[1, 4]]))).sum().backward()
     assert table.weight.grad.abs().sum(1).nonzero().flatten().tolist() == [1, 4]
+
+
+def test_rows_before_that_of_position_0_are_never_read():
+    """OPT, BART and RoBERTa keep two."""
+    shifted, plain = Learned(8, 5, offset=2), Learned(8, 5)
+    with torch.no_grad():
+        plain.weight.copy_(shifted.weight[2:])
+    at = gn.Layout.dense(1, 5)
+    assert shifted.weight.shape == (7, 8)
+    assert torch.equal(shifted.vectors(at), plain.vectors(at))
+    with pytest.raises(gn.BadValue, match="hold 5 rows"):
+        shifted.check(gn.Layout.dense(1, 6))
+    grown = shifted.grow(9, "tile")
+    assert torch.equal(grown.weight[:7], shifted.weight)
+    assert torch.equal(grown.vectors(gn.Layout.dense(1, 9)), plain.grow(9, "tile").vectors(gn.Layout.dense(1, 9)))
+    with pytest.raises(gn.BadValue, match="offset counts the rows"):
+        Learned(8, 5, offset=-1)

@@ -14,7 +14,7 @@ from gnomon.attention.cache import Cache
 from gnomon.attention.dense import How, share_heads, weights
 from gnomon.errors import BadValue
 from gnomon.layout import Layout
-from gnomon.norm import build_norm
+from gnomon.norm import Norm, build_norm
 from gnomon.positions.base import PositionEncoding, Tables
 from gnomon.shapes import Float
 from gnomon.trace import Trace
@@ -34,20 +34,22 @@ class MultiHeadAttention(nn.Module):
         window: int | None = None,
         scale: float | None = None,
         bias: bool = True,
+        out_bias: bool | None = None,
         dropout: float = 0.0,
         kept: int = 0,
         softcap: float | None = None,
         sinks: bool = False,
-        qk_norm: bool = False,
+        qk_norm: Norm | None = None,
         norm_eps: float = 1e-6,
     ) -> None:
         """d_head defaults to d_model / n_heads; n_kv_heads to n_heads. scale: default 1/sqrt(d_head).
+        bias: of the projections to queries, keys and values; out_bias: of the last one, default as they are.
         dropout acts on the attention weights while training.
 
         kept      first tokens of a document that stay visible from outside the window
         softcap   of the scores
         sinks     a learned logit per head that takes its share of the softmax and gives nothing
-        qk_norm   RMSNorm with eps norm_eps over the width of each head, on queries and keys before they are rotated
+        qk_norm   a norm, with eps norm_eps, over the width of each head, on queries and keys before they are rotated
                   (Dehghani et al. 2023, arXiv:2302.05442, section 2)
         """
         super().__init__()
@@ -63,10 +65,10 @@ class MultiHeadAttention(nn.Module):
         self.q = nn.Linear(d_model, n_heads * self.d_head, bias)
         self.k = nn.Linear(d_model, self.n_kv_heads * self.d_head, bias)
         self.v = nn.Linear(d_model, self.n_kv_heads * self.d_head, bias)
-        self.out = nn.Linear(n_heads * self.d_head, d_model, bias)
+        self.out = nn.Linear(n_heads * self.d_head, d_model, bias if out_bias is None else out_bias)
         self.sinks = nn.Parameter(torch.zeros(n_heads)) if sinks else None
         self.q_norm, self.k_norm = (
-            build_norm("rmsnorm", self.d_head, norm_eps) if qk_norm else nn.Identity() for _ in "qk"
+            nn.Identity() if qk_norm is None else build_norm(qk_norm, self.d_head, norm_eps) for _ in "qk"
         )
 
     def queries(self, x: Float) -> Float:

@@ -42,16 +42,19 @@ class ModelConfig:
     n_kv_heads     key/value heads shared by groups of query heads; d_head: width of a head, default D / H
     d_ff           feed-forward width, default 4 D (8/3 D when gated); activation, gated: see FeedForward
     norm, norm_eps, placement   "layernorm" or "rmsnorm"; "pre", "post" or "sandwich"
-    bias           biases in the linear layers; dropout: input, attention weights and residuals
+    bias           biases in the linear layers; qkv_bias, out_bias: in those of attention, where they differ
+    dropout        of the input, attention weights and residuals
     residual       "sequential", or "parallel": attention and feed-forward side by side
     causal         whether a token sees only what came before it (of a decoder-only model; an encoder never is)
     window         nearest tokens seen in each layer; or a list of windows and None ("all"), repeated over the layers
     kept           first tokens of a document that stay visible from outside the window
-    softcap, sinks, qk_norm   of the scores: see MultiHeadAttention
-    tied           the head uses the token table; embed_scale, d_embed, padding_id: see TokenEmbedding
+    attention_scale, softcap, sinks   of the scores: see MultiHeadAttention
+    qk_norm        RMSNorm on the queries and keys of each head
+    tied           the head uses the token table; head_bias: one number per token; head_scale: of the logits (tied)
+    embed_scale, d_embed, padding_id   see TokenEmbedding
     init_std       of linear layers and tables; projections into the residual stream get it / sqrt(2 n_layers)
     combine        how an encoding that acts at the input meets the token vectors, and position_dim: see InputLayer
-    n_decoder_layers, source_vocab_size   of an encoder-decoder: see EncoderDecoder
+    n_decoder_layers, source_vocab_size, source_positions   of an encoder-decoder: see EncoderDecoder
     n_types, input_norm                   of an encoder: see InputLayer
     head           of an encoder, see HEADS; n_classes: of "labels" and "classes"
     pooling        of "pooled" and "classes": the "first" token's vector or the "mean"; pooler: a tanh layer after it
@@ -73,15 +76,20 @@ class ModelConfig:
     norm_eps: float = 1e-5
     placement: Placement = "pre"
     bias: bool = True
+    qkv_bias: bool | None = None
+    out_bias: bool | None = None
     dropout: float = 0.0
     residual: Residual = "sequential"
     causal: bool = True
     window: Window = None
     kept: int = 0
+    attention_scale: float | None = None
     softcap: float | None = None
     sinks: bool = False
     qk_norm: bool = False
     tied: bool = True
+    head_bias: bool = False
+    head_scale: float = 1.0
     embed_scale: Scale = None
     d_embed: int | None = None
     padding_id: int | None = None
@@ -90,6 +98,7 @@ class ModelConfig:
     position_dim: int | None = None
     n_decoder_layers: int | None = None
     source_vocab_size: int | None = None
+    source_positions: bool = False
     n_types: int = 0
     input_norm: Norm | None = None
     head: HeadKind = "tokens"
@@ -258,15 +267,20 @@ class Settings(TypedDict, total=False):
     norm_eps: float
     placement: Placement
     bias: bool
+    qkv_bias: bool | None
+    out_bias: bool | None
     dropout: float
     residual: Residual
     causal: bool
     window: Window | Sequence[int | None]
     kept: int
+    attention_scale: float | None
     softcap: float | None
     sinks: bool
     qk_norm: bool
     tied: bool
+    head_bias: bool
+    head_scale: float
     embed_scale: Scale
     d_embed: int | None
     padding_id: int | None
@@ -275,6 +289,7 @@ class Settings(TypedDict, total=False):
     position_dim: int | None
     n_decoder_layers: int | None
     source_vocab_size: int | None
+    source_positions: bool
     n_types: int
     input_norm: Norm | None
     head: HeadKind

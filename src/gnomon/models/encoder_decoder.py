@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 
 from gnomon.attention import Cache, Memory
+from gnomon.embed import InputLayer, Placing
 from gnomon.errors import BadValue
 from gnomon.layout import Layout
 from gnomon.models.config import ModelConfig
 from gnomon.models.encoder_only import must_see_order
 from gnomon.models.heads import head_for
-from gnomon.models.model import input_layer
+from gnomon.models.model import input_layer, placing
 from gnomon.models.place import place
 from gnomon.models.stack import Stack
 from gnomon.models.writer import Writer
@@ -18,7 +19,8 @@ from gnomon.trace import Trace
 
 
 class EncoderDecoder(Writer):
-    """Two stacks. One table serves source, target and output (S13) unless `source_vocab_size` gives the source its own.
+    """Two stacks. One table serves source, target and output (S13) unless `source_vocab_size` gives the source its own;
+    `source_positions` gives it positions, and a norm, of its own beside the shared table (BART).
 
     n_layers is the encoder's depth, and the decoder's unless n_decoder_layers says otherwise. The encoding acts in both
     stacks, causally in the decoder; cross-attention has none.
@@ -33,7 +35,10 @@ class EncoderDecoder(Writer):
         must_see_order(config)
         self.input = input_layer(config)
         own = config.source_vocab_size
-        self.source_input = None if own is None else input_layer(config, own)
+        if own is not None:
+            self.source_input: Placing | None = input_layer(config, own)
+        else:
+            self.source_input = placing(config) if config.source_positions else None
         self.encoder = Stack(config, config.per_layer(config.n_layers), causal=False)
         self.decoder = Stack(config, config.per_layer(config.depth), causal=True, cross=True)
         self.head = head_for(config, self.input)
@@ -53,7 +58,8 @@ class EncoderDecoder(Writer):
         """source (B, S) at `at` -> what the decoder looks at. Encode once, decode many times."""
         at = place(source, at, None)
         layer = self.input if self.source_input is None else self.source_input
-        return Memory(self.encoder(layer(source, at, trace=trace), at, at, None, trace), at)
+        tokens = layer.tokens if isinstance(layer, InputLayer) else self.input.tokens
+        return Memory(self.encoder(layer.place(tokens, source, at, trace=trace), at, at, None, trace), at)
 
     def hidden(
         self,

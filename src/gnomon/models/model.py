@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self, Unpack
 from torch import nn
 
 from gnomon.data import Tokenizer
-from gnomon.embed import InputLayer, Tied, Untied
+from gnomon.embed import InputLayer, Placing, Tied, Untied
 from gnomon.errors import BadValue
 from gnomon.layout import Layout
 from gnomon.models.config import ModelConfig, Settings, preset
@@ -70,12 +70,20 @@ class Model(nn.Module):
 
 def input_layer(c: ModelConfig, vocab_size: int | None = None) -> InputLayer:
     """The input layer of a config; `vocab_size` where this side has a table of its own."""
-    return InputLayer(
-        c.vocab_size if vocab_size is None else vocab_size, c.d_model, position=c.at_input,
-        max_positions=c.max_positions, scale=c.embed_scale, norm=c.input_norm, dropout=c.dropout,
-        padding_id=c.padding_id, d_embed=c.d_embed, n_types=c.n_types, std=c.init_std, combine=c.combine,
-        position_dim=c.position_dim,
-    )  # fmt: skip
+    size = c.vocab_size if vocab_size is None else vocab_size
+    return InputLayer(size, c.d_model, scale=c.embed_scale, padding_id=c.padding_id, d_embed=c.d_embed, **_placing(c))
 
 
-__all__ = ["Model", "input_layer"]
+def placing(c: ModelConfig) -> Placing:
+    """An input layer of a config without a table of tokens."""
+    return Placing(c.d_model, **_placing(c))
+
+
+def _placing(c: ModelConfig) -> dict[str, Any]:
+    return {
+        "position": c.at_input, "max_positions": c.max_positions, "combine": c.combine, "position_dim": c.position_dim,
+        "norm": c.input_norm, "norm_eps": c.norm_eps, "dropout": c.dropout, "n_types": c.n_types, "std": c.init_std,
+    }  # fmt: skip
+
+
+__all__ = ["Model", "input_layer", "placing"]

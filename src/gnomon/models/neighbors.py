@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from gnomon.attention import Memory
 from gnomon.data import Tokenizer
+from gnomon.data.tokenizer import UNKNOWN
 from gnomon.errors import BadValue
 from gnomon.generate import evaluating
 from gnomon.layout import Layout
@@ -36,15 +37,22 @@ class Neighbor(NamedTuple):
 
 
 def neighbors(model: Model, word: str, top: int = 10) -> list[Neighbor]:
-    """The tokens nearest to `word` in the model's table, without itself and control tokens, the nearest first.
+    """The tokens nearest to `word` in the model's table, the nearest first; without itself, control tokens and bytes
+    that are no character by themselves.
 
     Raises BadValue for a word that is not one token of the model, saying how it is read instead.
     """
     tokenizer, own = tokenizer_of(model), token_id(model, word)
-    others = [i for i in range(tokenizer.vocab_size) if i != own and i not in tokenizer.control_ids]
+    others = [i for i in written_tokens(tokenizer) if i != own]
     table = token_vectors(model)
     names = tokenizer.tokens(others)
     return [Neighbor(names[n], others[n], cosine) for n, cosine in nearest(table[own], table[others], top)]
+
+
+def written_tokens(tokenizer: Tokenizer) -> list[int]:
+    """The ids of tokens that are text by themselves."""
+    ids = [i for i in range(tokenizer.vocab_size) if i not in tokenizer.control_ids]
+    return [i for i in ids if UNKNOWN not in tokenizer.decode([i])]
 
 
 def token_vectors(model: Model) -> Float:
@@ -127,4 +135,5 @@ def _pooled(model: Model, ids: Int, at: Layout) -> Float:
 
 __all__ = [
     "Neighbor", "nearest", "neighbors", "plane", "sentence_vectors", "token_id", "token_vectors", "tokenizer_of",
+    "written_tokens",
 ]  # fmt: skip

@@ -11,7 +11,7 @@ from gnomon.blocks import Block, DecoderBlock, FeedForward, ParallelBlock, defau
 from gnomon.errors import BadValue
 from gnomon.layout import Layout
 from gnomon.models.config import ModelConfig
-from gnomon.norm import build_norm
+from gnomon.norm import Norm, build_norm
 from gnomon.positions import PositionEncoding, Spec
 from gnomon.positions.base import wide
 from gnomon.shapes import Float
@@ -81,11 +81,20 @@ def _sizes(c: ModelConfig, causal: bool) -> dict[str, Any]:
     return sizes if c.max_positions is None else {**sizes, "max_positions": c.max_positions}
 
 
+def _attention(c: ModelConfig) -> dict[str, Any]:
+    """The settings that self-attention and cross-attention share."""
+    kind: Norm = "rmsnorm_plus_one" if c.norm == "rmsnorm_plus_one" else "rmsnorm"
+    return {
+        "d_model": c.d_model, "n_heads": c.n_heads, "n_kv_heads": c.n_kv_heads, "d_head": c.d_head,
+        "scale": c.attention_scale, "bias": c.bias if c.qkv_bias is None else c.qkv_bias,
+        "out_bias": c.bias if c.out_bias is None else c.out_bias, "dropout": c.dropout, "softcap": c.softcap,
+        "sinks": c.sinks, "qk_norm": kind if c.qk_norm else None, "norm_eps": c.norm_eps,
+    }  # fmt: skip
+
+
 def _block(c: ModelConfig, causal: bool, window: int | None) -> Block:
-    attention = MultiHeadAttention(
-        c.d_model, c.n_heads, c.n_kv_heads, c.d_head, causal=causal, window=window, bias=c.bias, dropout=c.dropout,
-        kept=0 if window is None else c.kept, softcap=c.softcap, sinks=c.sinks, qk_norm=c.qk_norm, norm_eps=c.norm_eps,
-    )  # fmt: skip
+    kept = 0 if window is None else c.kept
+    attention = MultiHeadAttention(**_attention(c), causal=causal, window=window, kept=kept)
     around = placement(c.placement)
     wired = ParallelBlock if c.residual == "parallel" else Block
     return wired(attention, _ffn(c), *(around(c.d_model, c.norm, c.norm_eps, c.dropout) for _ in range(2)))
@@ -93,10 +102,7 @@ def _block(c: ModelConfig, causal: bool, window: int | None) -> Block:
 
 def _decoder_block(c: ModelConfig, causal: bool, window: int | None) -> DecoderBlock:
     plain = _block(c, causal, window)
-    cross = CrossAttention(
-        c.d_model, c.n_heads, c.n_kv_heads, c.d_head, causal=False, bias=c.bias, dropout=c.dropout,
-        softcap=c.softcap, sinks=c.sinks, qk_norm=c.qk_norm, norm_eps=c.norm_eps,
-    )  # fmt: skip
+    cross = CrossAttention(**_attention(c), causal=False)
     around = placement(c.placement)(c.d_model, c.norm, c.norm_eps, c.dropout)
     return DecoderBlock(plain.attention, cross, plain.ffn, plain.around_attention, around, plain.around_ffn)
 

@@ -1,6 +1,6 @@
 """Learned absolute positions: one trained row per position, added to the token vectors (GPT-2, BERT, OPT, ViT).
 
-    x[t] = E[id[t]] + P[t],    P (max_positions, D)
+    x[t] = E[id[t]] + P[t + offset],    P (max_positions + offset, D)
 
 Gehring et al. 2017 (arXiv:1705.03122, section 3.1). There is no row past the table: position >= max_positions is an
 error, not a number. `grow` makes a longer table from this one (fine-tuning is needed after it).
@@ -28,13 +28,16 @@ class Learned(PositionEncoding):
     acts = "input"
     beyond = "no rows: an error"
 
-    def __init__(self, d_model: int, max_positions: int, std: float = 0.02) -> None:
-        """d_model: width. max_positions: rows. std: of the normal initialisation (GPT-2: 0.02)."""
+    def __init__(self, d_model: int, max_positions: int, std: float = 0.02, offset: int = 0) -> None:
+        """d_model: width. max_positions: how many there are. std: of the normal initialisation (GPT-2: 0.02).
+        offset: rows of the table before that of position 0, which nothing reads (OPT, BART and RoBERTa have 2)."""
         super().__init__()
         if max_positions is None or max_positions < 1:
             raise BadValue(f"learned positions need max_positions >= 1, got {max_positions}")
-        self.std = std
-        self.weight = nn.Parameter(torch.empty(max_positions, d_model))
+        if offset < 0:
+            raise BadValue(f"offset counts the rows before that of position 0, got {offset}")
+        self.std, self.offset = std, offset
+        self.weight = nn.Parameter(torch.empty(max_positions + offset, d_model))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -43,8 +46,8 @@ class Learned(PositionEncoding):
 
     @property
     def max_positions(self) -> int:
-        """Rows of the table."""
-        return self.weight.shape[0]
+        """How many positions have a row."""
+        return self.weight.shape[0] - self.offset
 
     def check(self, at: Layout) -> None:
         """Raise BadValue if a real token sits past the table; names the rows and the positions, changes nothing."""
@@ -69,7 +72,7 @@ class Learned(PositionEncoding):
     def vectors(self, at: Layout, dtype: torch.dtype = torch.float32) -> Float:
         """(B or 1, T, D) rows of the table."""
         at = at.one_row()
-        return F.embedding(torch.where(at.real, at.pos, 0), self.weight)
+        return F.embedding(torch.where(at.real, at.pos, 0) + self.offset, self.weight)
 
     def grow(self, max_positions: int, how: Growth = "interpolate") -> "Learned":
         """A new table of `max_positions` rows.
@@ -79,20 +82,21 @@ class Learned(PositionEncoding):
         """
         if how not in get_args(Growth):
             raise unknown("way to grow", how, get_args(Growth))
-        old = self.weight.detach()
+        before, old = self.weight.detach()[: self.offset], self.weight.detach()[self.offset :]
         if max_positions < len(old):
             raise BadValue(f"the table has {len(old)} rows; growing to {max_positions} would lose some")
         if how == "tile":
             new = old.repeat(-(-max_positions // len(old)), 1)[:max_positions]
         else:
             new = F.interpolate(old.T[None].float(), size=max_positions, mode="linear", align_corners=True)[0].T
-        grown = Learned(old.shape[1], max_positions, self.std)
-        grown.weight = nn.Parameter(new.to(old.dtype).contiguous().clone())
+        grown = Learned(old.shape[1], max_positions, self.std, self.offset)
+        grown.weight = nn.Parameter(torch.cat([before, new.to(old.dtype)]))
         return grown
 
     def extra_repr(self) -> str:
         """Shown by print(module)."""
-        return f"max_positions={self.max_positions}, d_model={self.weight.shape[1]}"
+        offset = f", offset={self.offset}" if self.offset else ""
+        return f"max_positions={self.max_positions}, d_model={self.weight.shape[1]}{offset}"
 
 
 __all__ = ["Learned"]
