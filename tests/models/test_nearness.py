@@ -7,7 +7,7 @@ import torch
 
 import gnomon as gn
 from gnomon.data import Tokenizer
-from gnomon.models.neighbors import nearest, neighbors, plane, sentence_vectors, token_id, token_vectors, written_tokens
+from gnomon.models.nearness import nearest, neighbors, plane, sentence_vectors, token_id, token_vectors, written_tokens
 
 SIZES = {"d_model": 8, "n_layers": 1, "n_heads": 2}
 ALL = {
