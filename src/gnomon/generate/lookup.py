@@ -48,7 +48,7 @@ class Lookup(Search):
 
     def write(self, feed: Feed, rows: list[Row], rules: Rules) -> Iterator[Token]:
         """One forward a step for all rows, whatever each of them accepts."""
-        drafter = _Echo(self.ngram, feed.model.config.vocab_size)
+        drafter = _Echo(self.ngram, feed.model.config.vocab_size, rules)
         return verified(feed, rows, rules, drafter, self.strategy, self.length)
 
 
@@ -56,10 +56,13 @@ class Lookup(Search):
 class _Echo(Drafter):
     ngram: int
     vocab_size: int
+    rules: Rules
 
     def draft(self, rows: Sequence[Row], most: Sequence[int]) -> list[Draft]:
         """What followed the longest run of last tokens where it stood last."""
-        return [self._certain(self._found(row, n)) for row, n in zip(rows, most, strict=True)]
+        found = [self._found(row, n) for row, n in zip(rows, most, strict=True)]
+        kept = [self.rules.admitted(row.history(), ids) for row, ids in zip(rows, found, strict=True)]
+        return [self._certain(ids[:n]) for ids, n in zip(found, kept, strict=True)]
 
     def _found(self, row: Row, most: int) -> list[int]:
         text = [*row.prompt_ids, *row.ids]
