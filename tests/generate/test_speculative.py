@@ -31,7 +31,7 @@ def assert_same(one, other):
 # ------------------------------------------------------------------ greedy: the same tokens
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 def test_greedy_with_any_drafter_writes_the_tokens_of_greedy(tiny, seed):
     """Rows accept different numbers of drafted tokens, which leaves holes in the cache; positions must not see them."""
     position = ["rope", "learned", "alibi", "sinusoidal"][seed % 4]
