@@ -79,16 +79,14 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     check_options(ctx)  # what is wrong with these is said before anything is read
     constraints_of(ctx)
     p = ctx.params
-    if p["interactive"] and (p["as_json"] or p["prompt_file"] is not None or p["prompt"] is not None or p["source"]):
-        raise BadValue(
-            "--interactive asks for texts and shows them: leave --prompt, --prompt-file, --source and --json"
-        )
-    text = None if p["interactive"] or p["source"] is not None else _prompt(p["prompt"], p["prompt_file"])
-    desk = Desk.of(ctx)
+    prompted = p["prompt"] is not None or p["prompt_file"] is not None
     if p["interactive"]:
-        desk.converse()
+        if p["as_json"] or prompted or p["source"] is not None:
+            raise BadValue("--interactive asks for texts and shows them: leave --prompt, --source and --json out")
+        Desk.of(ctx).converse()
     else:
-        desk.write(text)
+        text = _prompt(p["prompt"], p["prompt_file"]) if prompted or p["source"] is None else None
+        Desk.of(ctx).write(text)
 
 
 @dataclass(frozen=True)
@@ -124,10 +122,12 @@ class Desk:
         return cls(ctx, model, reads, strategy_of(ctx, reads, draft), settings)
 
     def write(self, text: str | None) -> None:
-        """Write about one text, and print it as the options say."""
+        """Write about the source, or about the text where no source was given, and print it as the options say."""
         p = self.ctx.params
-        source = p["source"] if text is None else text if self.reads_source else None
-        prompt = text if text is not None and not self.reads_source else p["prompt"] if text is None else None
+        if p["source"] is not None:
+            prompt, source = text, p["source"]
+        else:
+            prompt, source = (None, text) if self.reads_source else (text, None)
         page = self._page(prompt or "")
         try:
             self._generate(page, prompt, source)
