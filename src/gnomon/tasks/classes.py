@@ -32,7 +32,7 @@ from gnomon.tasks.kind import Kind
 from gnomon.tasks.labelled import Labelled, check_encoder
 from gnomon.train import Evaluation, Measure, TrainConfig
 from gnomon.train.evaluation import of_losses
-from gnomon.train.measure import bootstrap
+from gnomon.train.measure import bootstrap, share
 from gnomon.train.step import mixed
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
@@ -185,8 +185,8 @@ class Classes:
             np.ones(len(some)),
             {
                 **class_measures("", scores.argmax(1), there, len(self.labels)),
-                **class_measures("bag of words ", guessed, there, len(self.labels)),
-                **class_measures("majority ", np.full(len(some), self.labels.index(most)), there, len(self.labels)),
+                **class_measures(" bag of words", guessed, there, len(self.labels)),
+                **class_measures(" majority", np.full(len(some), self.labels.index(most)), there, len(self.labels)),
             },
         )
 
@@ -211,8 +211,8 @@ def class_measures(name: str, said: Ints, there: Ints, n: int) -> dict[str, Meas
         return float((2 * hits / np.maximum(claimed + real, 1))[counted].mean())
 
     return {
-        f"{name}accuracy": bootstrap(lambda times: float(times @ hit / times.sum()), len(hit)),
-        f"{name}macro F1": bootstrap(macro, len(hit)),
+        f"accuracy{name}": share(int(hit.sum()), len(hit)),
+        f"macro F1{name}": bootstrap(macro, len(hit)),
     }
 
 
