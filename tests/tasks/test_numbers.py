@@ -6,6 +6,7 @@ import torch
 
 from gnomon.data import Tokenizer
 from gnomon.errors import BadInput, BadValue
+from gnomon.models import EncoderDecoder
 from gnomon.tasks.numbers import NumbersKind, log_uniform, spell, uniform
 from gnomon.train import TrainConfig
 
@@ -92,6 +93,15 @@ def test_the_fingerprint_tells_directions_and_limits_apart_but_not_settings_of_t
     prints = {kind.task(tokenizer, config).fingerprint for kind in kinds}
     assert len(prints) == 3
     assert SMALL.task(tokenizer, TrainConfig(length=128, seed=5)).fingerprint in prints
+
+
+@pytest.mark.parametrize(("position", "alike"), [("rope", True), ("alibi", True), ("learned", False)])
+def test_only_with_absolute_positions_an_encoder_tells_7_from_77(position, alike):
+    torch.manual_seed(0)
+    model = EncoderDecoder(257, 16, 2, 2, position=position, max_positions=8).double()
+    one, two = model.encode(torch.tensor([[55]])).states, model.encode(torch.tensor([[55, 55]])).states
+    assert torch.allclose(one[:, :1], two[:, 1:]) is alike
+    assert NumbersKind.default_model["position"] == "learned"
 
 
 @pytest.mark.parametrize(
