@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import gnomon as gn
-from gnomon.data import Tokenizer
+from gnomon.data import Corpus, Document, Tokenizer
 from gnomon.data.table import Example
 from gnomon.tasks.classes import Classes, ClassesKind, class_measures, classify, stdlib_functions
 from gnomon.train import TrainConfig
@@ -127,9 +127,15 @@ def test_what_cannot_be_learned_is_named(tmp_path, task, model):
         classify(gn.DecoderOnly(257, 16, 1, 2), "x")
 
 
-def test_the_example_is_twenty_packages_without_docstrings_and_without_repeats():
+def test_the_example_is_the_twenty_packages_with_the_most_functions(monkeypatch):
+    """Package p00 has 2 functions, p01 has 3 and so on: p00 and p01 are left out, and so is what is in no package, what
+    is shorter than three lines, and what two packages share."""
+    shared = "def shared():\n    x = 1\n    return x\n"
+    documents = [Document("stdlib/alone.py", "def alone(a):\n    b = a\n    return b\n")]
+    for p in range(22):
+        functions = [f'def f{i}(p{p}):\n    """Say {p}."""\n    x = {i}\n    return x\n' for i in range(p + 2)]
+        documents.append(Document(f"stdlib/p{p:02}/inner/file.py", "".join(functions) + shared + "def g(): pass\n"))
+    monkeypatch.setattr(Corpus, "open", lambda source: Corpus.from_documents(documents, source))
     found = stdlib_functions()
-    assert len({label for _, label in found}) == 20
-    assert len({text for text, _ in found}) == len(found) > 2000
-    assert all("def " in text.split("\n")[0] for text, _ in found)
-    assert all(text.count("\n") >= 2 for text, _ in found)
+    assert Counter(label for _, label in found) == {f"p{p:02}": p + 2 for p in range(2, 22)}
+    assert found[0] == Example("def f0(p2):\n    x = 0\n    return x", "p02")
