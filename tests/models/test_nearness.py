@@ -53,6 +53,13 @@ def test_a_sentence_is_itself_and_no_padding(model):
         torch.testing.assert_close(sentence_vectors(model, [text])[0], vector, atol=1e-5, rtol=1e-4)
 
 
+def test_vectors_have_length_one_where_it_is_asked_for(model):
+    texts = ["one", "another"]
+    vectors, units = sentence_vectors(model, texts), sentence_vectors(model, texts, unit=True)
+    torch.testing.assert_close(units.norm(dim=1), torch.ones(2))
+    torch.testing.assert_close(units * vectors.norm(dim=1, keepdim=True), vectors)
+
+
 def test_an_encoder_pools_as_its_head_does():
     model = ALL["encoder with classes"](257)
     model.tokenizer = Tokenizer.bytes()
