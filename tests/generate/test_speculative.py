@@ -195,6 +195,15 @@ def test_a_draft_model_goes_on_from_what_the_rows_kept(tiny, by_hand):
         rows = rows[-3:]  # the first one ends
 
 
+def test_a_draft_model_that_knows_no_allowed_token_drafts_none(markov):
+    """The draft model never writes 2, and nothing else is allowed; the model writes it all the same."""
+    draft = markov({i: {0: 0.5, 1: 0.5} for i in range(3)}, 3)
+    only_two = Constraints(allowed=lambda row, ids: [2])
+    strategy = Speculative(draft, Sample(), length=3)
+    out = generate(markov(P, 3), [[0], [1]], strategy=strategy, constraints=only_two, seeds=0, max_new_tokens=4)
+    assert ids_of(out) == [[2] * 4] * 2
+
+
 # ------------------------------------------------------------------ contrastive search
 
 

@@ -31,6 +31,7 @@ from gnomon.cli.page import Page
 from gnomon.errors import BadInput, BadValue
 
 if TYPE_CHECKING:
+    from gnomon.generate import Constraints, Strategy
     from gnomon.models import Writer
 
 ALIASES = {"max-tokens": "max-new-tokens", "temp": "temperature"}  # what other programs call them; help shows ours
@@ -96,8 +97,9 @@ class Desk:
     ctx: click.Context
     model: "Writer"
     reads_source: bool
-    strategy: Any
-    settings: dict[str, Any]
+    strategy: "Strategy"
+    constraints: "Constraints"
+    eos_ids: list[int]
 
     @classmethod
     def of(cls, ctx: click.Context) -> "Desk":
@@ -111,15 +113,8 @@ class Desk:
         if p["source"] is not None and not reads:
             raise BadValue("this model has no encoder to read a source with: give the text as --prompt")
         assert model.tokenizer is not None
-        settings = {
-            "max_new_tokens": p["max_new_tokens"],
-            "min_new_tokens": p["min_new_tokens"],
-            "stop": p["stop"],
-            "eos_ids": eos_ids(p["eos"], model.tokenizer),
-            "constraints": constraints_of(ctx),
-            "top_logprobs": p["logprobs"] or 0,
-        }
-        return cls(ctx, model, reads, strategy_of(ctx, reads, draft), settings)
+        ends = eos_ids(p["eos"], model.tokenizer)
+        return cls(ctx, model, reads, strategy_of(ctx, reads, draft), constraints_of(ctx), ends)
 
     def write(self, text: str | None) -> None:
         """Write about the source, or about the text where no source was given, and print it as the options say."""
@@ -164,9 +159,14 @@ class Desk:
             None if prompt is None else [prompt] * n,
             source=None if source is None else [source] * n,
             strategy=self.strategy,
+            max_new_tokens=p["max_new_tokens"],
+            min_new_tokens=p["min_new_tokens"],
             seeds=p["seed"],
+            eos_ids=self.eos_ids,
+            stop=p["stop"],
+            constraints=self.constraints,
+            top_logprobs=p["logprobs"] or 0,
             on_token=page.take,
-            **self.settings,
         )
         page.close(results, p["tree"], p["logprobs"])
 
