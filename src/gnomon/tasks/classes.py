@@ -55,8 +55,9 @@ class ClassesKind(Kind):
         "n_heads": 4, "position": "rope", "init_std": 0.1, "pooling": "mean", "dropout": 0.2,
     }  # fmt: skip
     default_train = TrainConfig(
-        steps=900, batch_size=32, length=128, lr=2e-3, warmup=100, eval_every=None, sample_every=None, save_every=300
-    )
+        steps=900, batch_size=32, length=128, lr=2e-3, warmup=100, eval_every=None, eval_windows=10_000,
+        sample_every=None, save_every=300,
+    )  # fmt: skip
 
     sources: tuple[str, ...] = ("stdlib",)
     held_out: float = 0.2

@@ -63,7 +63,7 @@ class SpansKind(Kind):
         "n_heads": 4, "position": {"name": "rope", "base": 100.0}, "init_std": 0.1,
     }  # fmt: skip
     default_train = TrainConfig(
-        steps=2000, batch_size=16, length=128, lr=3e-3, warmup=100, eval_every=None, eval_windows=2048,
+        steps=2000, batch_size=16, length=128, lr=3e-3, warmup=100, eval_every=None, eval_windows=10_000,
         sample_every=None, save_every=500,
     )  # fmt: skip
 
