@@ -73,6 +73,11 @@ class PositionEncoding(nn.Module):
         """Place 2: tables for these tokens, computed once per forward by the model and handed to every layer."""
         return None
 
+    def regime(self, at: Layout) -> Int | None:
+        """Place 2: (B, T) numbers that differ where tokens have different tables because their texts differ in length;
+        None where the length of a text does not matter. A text whose regime changes is read again from the start."""
+        return None
+
     def query(self, q: Float, tables: Tables) -> Float:
         """Place 2: (B, H, T, C) queries with their positions turned in."""
         return self.rotate(q, tables)
@@ -387,13 +392,13 @@ def check_base(base: float) -> None:
         raise BadValue(f"base is the number whose powers are the wavelengths, so it must be above 0; got {base!r}")
 
 
-def angles(pos: Int, frequencies: list[float]) -> Float:
-    """pos (...,) times frequencies (P,) -> (..., P) in float64, on the CPU where the device has no float64.
+def angles(pos: Int, frequencies: list[float] | Float) -> Float:
+    """pos (...,) times frequencies (P,) or (..., P) -> (..., P) in float64, on the CPU where the device has no float64.
 
     An elementwise product, so neither autocast nor reduced-precision matrix units can round the positions.
     """
     home = "cpu" if pos.device.type == "mps" else pos.device
-    f = torch.tensor(frequencies, dtype=torch.float64, device=home)
+    f = torch.as_tensor(frequencies, dtype=torch.float64, device=home)
     return pos.to(home, torch.float64).unsqueeze(-1) * f
 
 

@@ -70,9 +70,19 @@ class RoPE(PositionEncoding):
     def prepare(self, at: Layout, dtype: torch.dtype = torch.float32) -> Tables:
         """(cos, sin), each (B or 1, 1, T, rotary_dim/2), from float64 angles, cast last."""
         at = at.one_row()
-        a = angles(at.pos, self.frequencies()).unsqueeze(1)
+        a = angles(at.pos, self._frequencies_at(at)).unsqueeze(1)
         m = 1.0 if self.scaling is None else self.scaling.magnitude
         return (a.cos() * m).to(dtype).to(at.device), (a.sin() * m).to(dtype).to(at.device)
+
+    def _frequencies_at(self, at: Layout) -> list[float] | Float:
+        """(P,), or (B or 1, T, P) where they depend on the length of each token's text."""
+        length = at.length.cpu() if at.device.type == "mps" else at.length  # there is no float64 there
+        by_length = None if self.scaling is None else self.scaling.frequencies_at(length, self.base, self.rotary_dim)
+        return self.frequencies() if by_length is None else by_length
+
+    def regime(self, at: Layout) -> Int | None:
+        """That of the scaling."""
+        return None if self.scaling is None else self.scaling.regime(at.length)
 
     def rotate(self, x: Float, tables: Tables) -> Float:
         """Turn every pair of the first rotary_dim channels of x (B, H, T, C); the rest pass. Computed in float32
