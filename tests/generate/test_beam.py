@@ -7,8 +7,9 @@ import pytest
 import torch
 
 import gnomon as gn
+from gnomon.data import Tokenizer
 from gnomon.errors import BadInput, BadValue
-from gnomon.generate import Beam, Constraints, DiverseBeam, draw, generate
+from gnomon.generate import Beam, Constraints, DiverseBeam, Node, Tree, draw, generate
 
 PROMPTS = [[3, 1, 4], [1, 5, 2, 6, 5], [3], [5, 6, 2, 1]]
 EOS = {"eos_ids": [0]}
@@ -330,6 +331,13 @@ def test_a_tree_marks_what_was_given_up(markov):
         "│  └─ 3 3  45.0%  -0.436 (length)",
         "└─ 2  40.0%  ×",
     ]
+
+
+def test_a_tree_says_what_is_hardly_probable_and_keeps_to_ascii():
+    nodes = (Node(-1, 32, -0.0001, 0.0), Node(-1, 195, -9.0, -1.5, "eos"))
+    bytes_ = Tokenizer.bytes()
+    assert draw(Tree(nodes), bytes_, ascii=True).splitlines() == ["|- _  100.0%  x", "`- \\xc3  <0.1%  -1.500 (eos)"]
+    assert draw(Tree(nodes), bytes_).splitlines() == ["├─ ␣  100.0%  ×", "└─ \\xc3  <0.1%  -1.500 (eos)"]
 
 
 def test_a_tree_of_text_shows_the_text(scripted):

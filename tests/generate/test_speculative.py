@@ -8,7 +8,9 @@ import torch
 import gnomon as gn
 from gnomon.data import Tokenizer
 from gnomon.errors import BadInput, BadValue
-from gnomon.generate import Beam, Constraints, Contrastive, Greedy, Lookup, Sample, Speculative, generate
+from gnomon.generate import Beam, Constraints, Contrastive, Greedy, Lookup, Row, Rules, Sample, Speculative, generate
+from gnomon.generate.row import Ends
+from gnomon.generate.speculative import ModelDrafter
 
 PROMPTS = [[3, 1, 4], [1, 5, 2, 6, 5], [3], [5, 6, 2, 1]]
 ENDS = {"eos_ids": [0], "max_new_tokens": 16}
@@ -104,7 +106,7 @@ P = {0: {0: 0.5, 1: 0.3, 2: 0.2}, 1: {0: 0.1, 1: 0.2, 2: 0.7}, 2: {0: 0.3, 1: 0.
 Q = {0: {0: 0.2, 1: 0.2, 2: 0.6}, 1: {0: 0.6, 1: 0.3, 2: 0.1}, 2: {0: 0.1, 1: 0.1, 2: 0.8}}
 
 
-def chi_square(model, strategy, sample, n=1500, **settings):
+def chi_square(model, strategy, sample, n=1000, **settings):
     """Of the joint distribution of three tokens over a vocabulary of three."""
     out = generate(model, [[0, 1, 0]] * n, strategy=strategy, seeds=7, max_new_tokens=3, **settings)
     counts = dict.fromkeys(itertools.product(range(3), repeat=3), 0)
@@ -174,6 +176,23 @@ def test_a_source_is_looked_up_too(encoder_decoder, monkeypatch):
     )
     generate(model, [[4]], source=[[3, 4, 5, 6, 7]], strategy=Lookup(length=2), max_new_tokens=5)
     assert shapes[0] == [[4, 5, 6]]
+
+
+def test_a_draft_model_goes_on_from_what_the_rows_kept(tiny, by_hand):
+    """It is drafted to, partly believed, and asked again: each time it continues the text there is, whatever it has
+    read of drafts that were not kept. Nothing else would show in the tokens, only in how few of them are accepted."""
+    model = tiny(vocab_size=12)
+    ends = Ends(frozenset(), (), 0, 50)
+    rules = Rules(model, ends, Constraints(), 0, torch.device("cpu"))
+    rows = [Row(n, prompt, 0, ends, None) for n, prompt in enumerate(PROMPTS)]
+    drafter = ModelDrafter(model, rows, rules, Greedy())
+    for believed in ([0, 1, 2, 4], [3, 0, 4], [4, 4, 0]):
+        drafts = drafter.draft(rows, [4] * len(rows))
+        assert [draft.ids for draft in drafts] == [by_hand(model, row.prompt_ids + row.ids, 4) for row in rows]
+        for row, draft, n in zip(rows, drafts, believed, strict=True):
+            for i in [*draft.ids[:n], (draft.ids[n % 4] + 5) % 12]:
+                row.take(i, 0.0, False)
+        rows = rows[-3:]  # the first one ends
 
 
 # ------------------------------------------------------------------ contrastive search

@@ -107,14 +107,14 @@ def _alike(model: "Model", queries: Sequence[str], lines: Sequence[str], top: in
 
 def _map_of_tokens(model: "Model", found: Near) -> "Picture":
     """The words with their neighbours; without words every token of the table, named where it is a word."""
-    from gnomon.models.neighbors import token_id, token_vectors, tokenizer_of
+    from gnomon.models.neighbors import token_id, token_vectors, tokenizer_of, written_tokens
     from gnomon.plots.vector_map import vector_map
 
     tokenizer, table = tokenizer_of(model), token_vectors(model)
     ids, groups = _grouped((token_id(model, word), [n.place for n in near]) for word, near in found.items())
     note = "Tokens by their rows in the table, each brought to length 1, on the plane where they differ most."
     if not found:
-        ids = sorted(set(range(tokenizer.vocab_size)) - tokenizer.control_ids)
+        ids = written_tokens(tokenizer)
         words = [i for i in ids if tokenizer.decode([i]).strip().isalpha()]
         ids = sorted(words, key=lambda i: -len(tokenizer.decode([i]).strip())) + sorted(set(ids) - set(words))
         groups = [None] * len(ids)

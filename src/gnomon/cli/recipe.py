@@ -95,7 +95,9 @@ def make_model(settings: Settings, tokenizer: Tokenizer) -> Model:
     base = settings.base
     changes = {"vocab_size": tokenizer.vocab_size, **settings.model}
     if settings.position:
-        changes["position"] = {"name": base.get("position", "rope"), **settings.position}
+        own = base.get("position", "rope")
+        own = {"name": own} if isinstance(own, str) else own  # its options go with its name
+        changes["position"] = settings.position if "name" in settings.position else {**own, **settings.position}
     torch.manual_seed(settings.train.seed)
     model = settings.kind.new_model(ModelConfig.from_dict({**base, **changes}))
     model.check(Layout.dense(1, settings.train.length))

@@ -47,7 +47,7 @@ class Lookup(Search):
 
     def write(self, feed: Feed, rows: list[Row], rules: Rules) -> Iterator[Token]:
         """One forward a step for all rows, whatever each of them accepts."""
-        drafter = _Echo(self.ngram, feed.model.config.vocab_size, feed.device)
+        drafter = _Echo(self.ngram, feed.model.config.vocab_size)
         return verified(feed, rows, rules, drafter, self.strategy, self.length)
 
 
@@ -55,7 +55,6 @@ class Lookup(Search):
 class _Echo(Drafter):
     ngram: int
     vocab_size: int
-    device: torch.device
 
     def draft(self, rows: Sequence[Row], most: Sequence[int]) -> list[Draft]:
         """What followed the longest run of last tokens where it stood last."""
@@ -72,8 +71,7 @@ class _Echo(Drafter):
 
     def _certain(self, ids: list[int]) -> Draft:
         ids = ids if all(i < self.vocab_size for i in ids) else []  # a source may have a table of its own
-        columns = torch.tensor(ids, dtype=torch.long, device=self.device)
-        return Draft(ids, list(one_hot(columns, self.vocab_size).float()))
+        return Draft(ids, list(one_hot(torch.tensor(ids, dtype=torch.long), self.vocab_size).float()))
 
 
 __all__ = ["Lookup"]

@@ -49,7 +49,9 @@ class Speculative(Search):
     def write(self, feed: Feed, rows: list[Row], rules: Rules) -> Iterator[Token]:
         """One forward of the large model a step for all rows, whatever each of them accepts."""
         self._check(feed.model, rows)
-        return verified(feed, rows, rules, _Model(self.draft, rows, rules, self.strategy), self.strategy, self.length)
+        return verified(
+            feed, rows, rules, ModelDrafter(self.draft, rows, rules, self.strategy), self.strategy, self.length
+        )
 
     def _check(self, model: LanguageModel, rows: Sequence[Row]) -> None:
         ours, theirs = model.config.vocab_size, self.draft.config.vocab_size
@@ -65,7 +67,7 @@ class Speculative(Search):
             raise BadValue("the draft model is an encoder-decoder and there is no source that it could read")
 
 
-class _Model(Drafter):
+class ModelDrafter(Drafter):
     """A model that drafts. It reads what the rows kept and forgets what they did not."""
 
     def __init__(self, model: LanguageModel, rows: Sequence[Row], rules: Rules, strategy: Distribution) -> None:
@@ -116,7 +118,7 @@ class _Model(Drafter):
         q = self.strategy.process(allowed).softmax(-1)
         u = torch.rand(1, generator=row.rng, dtype=torch.float64)
         draft.ids.append(int(inverse_cdf(q.log(), u)[0]))
-        draft.q.append(q[0])
+        draft.q.append(q[0].cpu())
         return True
 
 
@@ -125,4 +127,4 @@ def _common(a: Sequence[int], b: Sequence[int]) -> int:
     return next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
-__all__ = ["Speculative"]
+__all__ = ["ModelDrafter", "Speculative"]

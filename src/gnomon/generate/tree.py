@@ -85,8 +85,8 @@ def draw(tree: Tree, tokenizer: Tokenizer | None = None, ascii: bool = False) ->
             run.append(after[run[-1]][0])
         text = _text([tree.nodes[i].token for i in run], tokenizer)
         ending = _ending(tree.nodes[run[-1]], after[run[-1]], strokes)
-        stroke, chance = strokes.last if last else strokes.fork, exp(tree.nodes[n].logprob)
-        lines.append(f"{before}{stroke}{text}  {chance:.1%}{ending}")
+        stroke = strokes.last if last else strokes.fork
+        lines.append(f"{before}{stroke}{text}  {_percent(tree.nodes[n].logprob)}{ending}")
         below(run[-1], before + ("   " if last else strokes.down))
 
     def below(n: int, before: str) -> None:
@@ -95,11 +95,16 @@ def draw(tree: Tree, tokenizer: Tokenizer | None = None, ascii: bool = False) ->
 
     below(-1, "")
     text = "\n".join(lines)
-    return text.encode("ascii", "backslashreplace").decode() if ascii else text
+    return text.replace("␣", "_").encode("ascii", "backslashreplace").decode() if ascii else text
 
 
 def _text(ids: list[int], tokenizer: Tokenizer | None) -> str:
     return " ".join(map(str, ids)) if tokenizer is None else "".join(tokenizer.tokens(ids))
+
+
+def _percent(logprob: float) -> str:
+    chance = exp(logprob)
+    return "<0.1%" if chance < 0.0005 else f"{chance:.1%}"
 
 
 def _ending(node: Node, after: list[int], strokes: Strokes) -> str:

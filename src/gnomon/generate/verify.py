@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import torch
 
 from gnomon.generate.feed import Feed
-from gnomon.generate.logits import inverse_cdf
-from gnomon.generate.row import Row, Token
+from gnomon.generate.logits import History, inverse_cdf
+from gnomon.generate.row import Row, Token, Top
 from gnomon.generate.rules import Rules, check_choice
 from gnomon.generate.strategies import Distribution
 from gnomon.shapes import Float
@@ -31,7 +31,7 @@ class Draft:
     """Tokens that may follow a row, and the distributions (V,) that each was drawn from."""
 
     ids: list[int]
-    q: list[Float]  #: probabilities
+    q: list[Float]  #: probabilities, on the CPU
 
 
 class Drafter(ABC):
@@ -55,10 +55,11 @@ def verified(
         h = feed.hidden([[*ids, *draft.ids] for ids, draft in zip(unread, drafts, strict=True)])
         seen = max(len(draft.ids) for draft in drafts) + 1
         logits = feed.logits(h[:, -seen:])  # (B, seen, V), each row's own at the end
+        checks = _checks(logits, rows, drafts, rules, strategy)
         taken = []
-        for row, own, draft, room in zip(rows, logits, drafts, rooms, strict=True):
+        for row, check, room in zip(rows, checks, rooms, strict=True):
             before = len(row.ids)
-            yield from _accept(row, own[seen - len(draft.ids) - 1 :], draft, rules, strategy, room)
+            yield from check.accept(row, room)
             taken.append(len(row.ids) - before)
         going = [n for n, row in enumerate(rows) if row.finish_reason is None]
         if not going:
@@ -68,20 +69,43 @@ def verified(
         rows, unread = [rows[n] for n in going], [rows[n].ids[-1:] for n in going]
 
 
-def _accept(row: Row, logits: Float, draft: Draft, rules: Rules, strategy: Distribution, room: int) -> Iterator[Token]:
-    """Take drafted tokens as long as they are accepted, and one more; logits (n + 1, V) are the model's at each place.
-    `room` tokens after the first unread ones could be read."""
-    histories = [row.history(draft.ids[:n]) for n in range(len(draft.ids) + 1)]
-    view = rules.look(logits, histories)
-    logprobs, top = view.logprobs(), view.best()
-    for n, history in enumerate(histories):
-        allowed = view.allowed[n : n + 1]
-        check_choice(allowed, [history])
-        p = strategy.process(allowed).softmax(-1)[0]
-        token, accepted = _draw(p, draft, n, row.rng)
-        yield row.take(token, float(logprobs[n, token]), n >= room, top[n])
-        if not accepted or row.finish_reason is not None:
-            return
+@dataclass(frozen=True)
+class Check:
+    """What the model says about the n tokens of a draft, and about one more: of each place, 0 to n."""
+
+    draft: Draft
+    p: Float  #: (n + 1, V) probabilities with which the strategy draws; on the CPU
+    logprobs: Float  #: (n + 1, V) the model's own; on the CPU
+    top: Sequence[Top]
+    allowed: Float  #: (n + 1, V) the logits that p came from
+    histories: Sequence[History]
+
+    def accept(self, row: Row, room: int) -> Iterator[Token]:
+        """Write drafted tokens as long as they are accepted, and one more. `room` of the new tokens could be read."""
+        for n, history in enumerate(self.histories):
+            check_choice(self.allowed[n : n + 1], [history])
+            token, accepted = _draw(self.p[n], self.draft, n, row.rng)
+            yield row.take(token, float(self.logprobs[n, token]), n >= room, self.top[n])
+            if not accepted or row.finish_reason is not None:
+                return
+
+
+def _checks(
+    logits: Float, rows: Sequence[Row], drafts: Sequence[Draft], rules: Rules, strategy: Distribution
+) -> Iterator[Check]:
+    """Of each row, from logits (B, T, V) of which its own are the last; everything of the batch at once."""
+    places = [len(draft.ids) + 1 for draft in drafts]
+    histories = [
+        row.history(draft.ids[:i]) for row, draft, n in zip(rows, drafts, places, strict=True) for i in range(n)
+    ]
+    view = rules.look(torch.cat([own[-n:] for own, n in zip(logits, places, strict=True)]), histories)
+    alive = view.allowed.amax(-1, keepdim=True).isfinite()  # a draft may lead where nothing is allowed
+    p = strategy.process(view.allowed.where(alive, 0.0)).softmax(-1).cpu()
+    logprobs, top, first = view.logprobs().cpu(), view.best(), 0
+    for draft, n in zip(drafts, places, strict=True):
+        here = slice(first, first + n)
+        yield Check(draft, p[here], logprobs[here], top[here], view.allowed[here], histories[here])
+        first += n
 
 
 def _draw(p: Float, draft: Draft, n: int, rng: torch.Generator) -> tuple[int, bool]:

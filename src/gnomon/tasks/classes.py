@@ -52,7 +52,7 @@ class ClassesKind(Kind):
     takes = "sources"
     default_model: ClassVar[dict[str, Any]] = {
         "architecture": "encoder-only", "causal": False, "vocab_size": 2048, "d_model": 96, "n_layers": 2,
-        "n_heads": 4, "position": "rope", "pooling": "mean", "dropout": 0.1,
+        "n_heads": 4, "position": "rope", "init_std": 0.1, "pooling": "mean", "dropout": 0.2,
     }  # fmt: skip
     default_train = TrainConfig(
         steps=1500, batch_size=32, length=128, lr=2e-3, warmup=100, eval_every=None, sample_every=None, save_every=500

@@ -60,7 +60,7 @@ class SpansKind(Kind):
     default_tokenizer = "characters"
     default_model: ClassVar[dict[str, Any]] = {
         "architecture": "encoder-only", "causal": False, "vocab_size": 1024, "d_model": 96, "n_layers": 4,
-        "n_heads": 4, "position": "rope",
+        "n_heads": 4, "position": {"name": "rope", "base": 100.0}, "init_std": 0.1,
     }  # fmt: skip
     default_train = TrainConfig(
         steps=3000, batch_size=8, length=256, lr=3e-3, warmup=100, eval_every=None, sample_every=None, save_every=1000

@@ -101,8 +101,7 @@ class Text:
                 "build it with its tokenizer's vocab_size"
             )
         model.check(Layout.dense(1, config.length, next(model.parameters()).device))
-        if not len(self.windows.ids) or not self.batches.windows_per_pass:
-            raise BadInput("the text fills no window")
+        _ = self.windows, self.batches  # a text that fills no window is refused here, before anything is written
 
     def batch(self, number: int) -> Windows:
         """The windows of step `number`."""

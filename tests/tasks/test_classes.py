@@ -1,0 +1,133 @@
+"""Classes of texts: measured beside a bag of words and the most frequent class, by numbers that can be worked out."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+
+import gnomon as gn
+from gnomon.data import Tokenizer
+from gnomon.data.table import Example
+from gnomon.tasks.classes import Classes, ClassesKind, class_measures, classify, stdlib_functions
+from gnomon.train import TrainConfig
+
+TRAINING = [
+    Example(f"{word} {i} {i * 7}", label) for word, label in (("sun", "warm"), ("ice", "cold")) for i in range(20)
+]
+TRAINING += [Example(f"sun sun {i}", "warm") for i in range(5)]
+HELD_OUT = [
+    Example(f"{word} {i} {i}", label) for word, label in (("sun", "warm"), ("ice", "cold")) for i in range(30, 36)
+]
+CONFIG = TrainConfig(batch_size=8, length=12)
+
+
+@pytest.fixture(scope="module")
+def task():
+    return Classes(TRAINING, HELD_OUT, Tokenizer.bytes(), CONFIG)
+
+
+@pytest.fixture
+def model():
+    model = gn.EncoderOnly(257, 16, 1, 2, causal=False, head="classes", n_classes=2)
+    model.labels, model.tokenizer = ("cold", "warm"), Tokenizer.bytes()
+    return model
+
+
+def test_accuracy_and_macro_f1_are_those_of_a_case_worked_by_hand():
+    """said 0 0 1 1 2, there 0 1 1 1 0: F1 of 0 is 2/4, of 1 is 4/5; nothing is 2, so it has no part in the mean."""
+    measures = class_measures("", np.array([0, 0, 1, 1, 2]), np.array([0, 1, 1, 1, 0]), 3)
+    assert measures["accuracy"].value == pytest.approx(3 / 5)
+    assert measures["macro F1"].value == pytest.approx((2 / 4 + 4 / 5) / 2)
+    assert measures["accuracy"].low < 3 / 5 < measures["accuracy"].high
+
+
+def test_an_epoch_takes_every_text_once(task):
+    rows = [tuple(i for i in row if i) for number in range(45) for row in task.batch(number).ids.tolist()]
+    seen = Counter(rows)
+    assert sum(seen.values()) == 45 * 8 == 8 * len(TRAINING)
+    assert set(seen.values()) == {8}
+
+
+def test_a_batch_depends_on_its_number_alone(task):
+    first, again = task.batch(2), task.batch(2)
+    assert torch.equal(first.ids, again.ids)
+    assert torch.equal(first.labels, again.labels)
+    assert (
+        not torch.equal(first.labels.flatten(), task.batch(3).labels.flatten())
+        or first.ids.shape != task.batch(3).ids.shape
+    )
+
+
+def test_labels_are_those_of_the_texts(task):
+    batch = task.batch(0)
+    for ids, [label] in zip(batch.ids.tolist(), batch.labels.tolist(), strict=True):
+        text = Tokenizer.bytes().decode(i for i in ids if i)
+        assert ("cold", "warm")[label] == ("warm" if text.startswith("sun") else "cold")
+
+
+def test_it_is_learned_and_measured_beside_what_is_simpler(task, model):
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    for number in range(30):
+        loss = task.batch(number).loss(model).mean
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    measures = task.evaluate(model).measures
+    assert measures["accuracy"].value == measures["macro F1"].value == 1.0
+    assert measures["bag of words accuracy"].value == 1.0
+    assert measures["majority accuracy"].value == 0.5  # warm is more frequent where it was trained, not here
+    assert measures["majority macro F1"].value == pytest.approx((2 * 6 / (12 + 6)) / 2)
+    labels, probabilities = zip(*classify(model, "ice and more", 12), strict=True)
+    assert labels == ("cold", "warm")
+    assert sum(probabilities) == pytest.approx(1)
+    assert task.samples(model)[0].startswith("warm: sun 30 30 -> warm (")
+
+
+def test_the_probabilities_of_a_text_do_not_depend_on_what_is_read_beside_it(task, model):
+    from gnomon.tasks.classes import class_log_probabilities
+
+    alone = class_log_probabilities(model, Tokenizer.bytes(), ["ice"], 12)
+    beside = class_log_probabilities(model, Tokenizer.bytes(), ["ice", "much longer than ice"], 12)
+    np.testing.assert_allclose(alone[0], beside[0], atol=1e-5)
+
+
+def test_a_long_text_is_read_from_its_beginning(model):
+    assert classify(model, "twelve bytes and more", 12) == classify(model, "twelve bytes", 12)
+
+
+def test_a_table_becomes_a_task(tmp_path):
+    path = tmp_path / "t.tsv"
+    path.write_text("text\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in TRAINING))
+    kind = ClassesKind(sources=(str(path),))
+    assert kind.labels == ("cold", "warm")
+    training, held_out = kind.parts
+    assert (len(training), len(held_out)) == (36, 9)
+    assert not {text for text, _ in training} & {text for text, _ in held_out}
+    model = kind.new_model(gn.ModelConfig.from_dict({**kind.default_model, "vocab_size": 257, "d_model": 16}))
+    kind.task(Tokenizer.bytes(), CONFIG).check(model, CONFIG)
+    assert model.labels == ("cold", "warm")
+
+
+def test_what_cannot_be_learned_is_named(tmp_path, task, model):
+    path = tmp_path / "t.tsv"
+    path.write_text("text\tlabel\nx\ta\ny\ta\n")
+    with pytest.raises(gn.BadInput, match="one class at most"):
+        ClassesKind(sources=(str(path),)).texts()
+    with pytest.raises(gn.BadInput, match="nothing was trained on of the classes strange"):
+        Classes(TRAINING, [Example("x", "strange")], Tokenizer.bytes(), CONFIG)
+    model.labels = ("a", "b")
+    with pytest.raises(gn.BadValue, match="the classes are cold, warm; the model has"):
+        task.check(model, CONFIG)
+    with pytest.raises(gn.BadValue, match="no text to classify"):
+        classify(model, " \n")
+    with pytest.raises(gn.BadValue, match="tells no classes, it is decoder-only"):
+        classify(gn.DecoderOnly(257, 16, 1, 2), "x")
+
+
+def test_the_example_is_twenty_packages_without_docstrings_and_without_repeats():
+    found = stdlib_functions()
+    assert len({label for _, label in found}) == 20
+    assert len({text for text, _ in found}) == len(found) > 2000
+    assert all("def " in text.split("\n")[0] for text, _ in found)
+    assert all(text.count("\n") >= 2 for text, _ in found)
