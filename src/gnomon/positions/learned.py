@@ -17,7 +17,7 @@ from gnomon.layout import Layout
 from gnomon.positions.base import PositionEncoding
 from gnomon.shapes import Float
 
-Growth = Literal["interpolate", "tile"]
+Growth = Literal["interpolate", "tile", "zero"]
 
 
 class Learned(PositionEncoding):
@@ -79,6 +79,7 @@ class Learned(PositionEncoding):
 
         interpolate  rows stretched linearly over the longer range, first and last row kept
         tile         rows repeated from the start (Beltagy et al. 2020, arXiv:2004.05150, section 5); old rows bit-equal
+        zero         old rows bit-equal, new ones zero
         """
         if how not in get_args(Growth):
             raise unknown("way to grow", how, get_args(Growth))
@@ -87,6 +88,8 @@ class Learned(PositionEncoding):
             raise BadValue(f"the table has {len(old)} rows; growing to {max_positions} would lose some")
         if how == "tile":
             new = old.repeat(-(-max_positions // len(old)), 1)[:max_positions]
+        elif how == "zero":
+            new = F.pad(old, (0, 0, 0, max_positions - len(old)))
         else:
             new = F.interpolate(old.T[None].float(), size=max_positions, mode="linear", align_corners=True)[0].T
         grown = Learned(old.shape[1], max_positions, self.std, self.offset)
