@@ -75,9 +75,8 @@ def extend(model: Model, to: int, method: str, trained: int | None = None, **opt
     scaled = [_scaled(spec, to / trained, method, trained, options) for spec in specs]
     position = tuple(scaled) if isinstance(model.config.position, tuple) else scaled[0]
     config = replace(model.config, position=position, max_positions=to)
-    return _rebuilt(
-        model, config, [f"It reads {to} tokens as {method} scaling of {trained}; texts within {trained} too."]
-    )
+    others = "shorter texts as before" if method == "dynamic" else "shorter texts too"
+    return _rebuilt(model, config, [f"{to} tokens are read by {method} scaling of {trained}, {others}."])
 
 
 def _scaled(spec: Spec, factor: float, method: str, trained: int, options: Mapping[str, Any]) -> Spec:
@@ -87,7 +86,7 @@ def _scaled(spec: Spec, factor: float, method: str, trained: int, options: Mappi
         raise unknown("way to extend rope", method, ROPE_METHODS)
     if spec.options.get("scaling"):
         raise BadValue(f"its rope is scaled already, {dict(spec.options['scaling'])}: extend the model that was not")
-    needs_length = "original_length" in {name for name in SCALINGS[method].__dataclass_fields__}
+    needs_length = "original_length" in SCALINGS[method].__dataclass_fields__
     original = {"original_length": trained} if needs_length else {}
     scaling = {"kind": method, "factor": factor, **original, **options}
     return replace(spec, options={**spec.options, "scaling": scaling})
