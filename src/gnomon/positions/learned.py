@@ -96,6 +96,17 @@ class Learned(PositionEncoding):
         grown.weight = nn.Parameter(torch.cat([before, new.to(old.dtype)]))
         return grown
 
+    def describe(self, trained: int | None = None) -> list[str]:
+        """Rows, and their sizes."""
+        rows = self.weight.detach()[self.offset :].float().norm(dim=1)
+        first, last = float(rows[0]), float(rows[-1])
+        return [
+            f"A table of {self.max_positions} trained rows of width {self.weight.shape[1]}"
+            + (f", after {self.offset} that nothing reads." if self.offset else "."),
+            f"Their lengths: {float(rows.mean()):.3g} in the mean, the first {first:.3g}, the last {last:.3g}.",
+            f"Twice the length: an error; position {self.max_positions} has no row.",
+        ]
+
     def extra_repr(self) -> str:
         """Shown by print(module)."""
         offset = f", offset={self.offset}" if self.offset else ""
