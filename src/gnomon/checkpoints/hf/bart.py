@@ -1,4 +1,4 @@
-"""BART (Lewis et al. 2020, arXiv:1910.13461) and Marian (Junczys-Dowmunt et al. 2018): the original Transformer's wiring.
+"""BART (Lewis et al. 2020, arXiv:1910.13461) and Marian (Junczys-Dowmunt et al. 2018): the original wiring.
 
 BART has learned positions, two rows late, and a norm over the input, of the encoder and of the decoder apart; Marian
 has sinusoids, all sines before all cosines. Both add a number per token to the logits.
@@ -22,7 +22,8 @@ def _read(keys: Keys, **more: Any) -> ModelConfig:
     keys.must("add_final_layer_norm", False)
     keys.must("add_bias_logits", False)
     settings = {
-        "architecture": "encoder-decoder", "vocab_size": keys.get("vocab_size", int), "d_model": keys.get("d_model", int),
+        "architecture": "encoder-decoder", "vocab_size": keys.get("vocab_size", int),
+        "d_model": keys.get("d_model", int),
         "n_layers": keys.get("encoder_layers", int), "n_decoder_layers": keys.get("decoder_layers", int),
         "n_heads": _both(keys, "attention_heads"), "d_ff": _both(keys, "ffn_dim"), "placement": "post",
         "max_positions": keys.get("max_position_embeddings", int, 1024), "dropout": keys.get("dropout", float, 0.1),

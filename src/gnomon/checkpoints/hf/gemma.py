@@ -75,9 +75,11 @@ def write(c: ModelConfig) -> dict[str, Any]:
         "num_attention_heads": c.n_heads, "num_key_value_heads": c.n_kv_heads, "head_dim": d_head,
         "hidden_activation": activation_name(c.activation), "rms_norm_eps": c.norm_eps,
         "initializer_range": c.init_std, "attention_dropout": c.dropout, "attention_bias": bool(c.qkv_bias),
-        "tie_word_embeddings": c.tied, "query_pre_attn_scalar": _whole(round(scale**-2, 6)), "attn_logit_softcapping": c.softcap,
+        "tie_word_embeddings": c.tied, "query_pre_attn_scalar": _whole(round(scale**-2, 6)),
+        "attn_logit_softcapping": c.softcap,
         "sliding_window": sliding["sliding_window"], "layer_types": sliding["layer_types"],
-        "rope_local_base_freq": write_rope(near, d_head, None)["rope_theta"], **write_rope(far, d_head, c.max_positions),
+        "rope_local_base_freq": write_rope(near, d_head, None)["rope_theta"],
+        **write_rope(far, d_head, c.max_positions),
     }  # fmt: skip
 
 

@@ -57,7 +57,8 @@ def family_for(config: ModelConfig, name: str | None = None) -> Family:
             return family
     nearest = min(lost, key=lambda known: len(lost[known]))
     raise BadValue(
-        f"no family of Hugging Face files holds this model; the nearest, {nearest}, cannot say {'; '.join(lost[nearest])}"
+        f"no family of Hugging Face files holds this model. The nearest, {nearest}, cannot say "
+        f"{'; '.join(lost[nearest])}"
     )
 
 

@@ -29,7 +29,8 @@ def read(keys: Keys) -> ModelConfig:
         n_decoder_layers=keys.get("num_decoder_layers", int, n_layers), n_heads=keys.get("num_heads", int),
         d_head=keys.get("d_kv", int, 64), d_ff=keys.get("d_ff", int), bias=False, norm="rmsnorm", attention_scale=1.0,
         position=get("t5", n_buckets=buckets, max_distance=distance), gated=bool(gate),
-        activation="gelu_tanh" if gate and act == "gelu" else ACTIVATIONS[act], dropout=keys.get("dropout_rate", float, 0.1),
+        activation="gelu_tanh" if gate and act == "gelu" else ACTIVATIONS[act],
+        dropout=keys.get("dropout_rate", float, 0.1),
         norm_eps=keys.get("layer_norm_epsilon", float, 1e-6), head_scale=d_model**-0.5 if scaled else 1.0,
         tied=scaled or "lm_head.weight" not in keys.names,
     )  # fmt: skip
