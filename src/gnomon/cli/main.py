@@ -28,6 +28,8 @@ COMMANDS = {
     "lab": "Measure encodings beside each other, far past their training length.",
     "plot": "Draw an encoding: heat map, wavelengths, scores, biases, saturation.",
     "inspect": "Follow a text through a model: ids, vectors, positions, attention, next tokens.",
+    "extend": "Let a model read further than it was trained to.",
+    "retrofit": "Give a model another position encoding.",
     "order": "Show that without positions attention cannot tell who bit whom.",
     "positions": "List the position encodings there are.",
     "plan": "Count a model's parameters and its cache before you build it.",
