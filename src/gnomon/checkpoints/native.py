@@ -24,10 +24,11 @@ import torch
 from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
+from gnomon.checkpoints.weights import Weights, faults, give, on_meta
 from gnomon.data import Tokenizer
 from gnomon.device import DTYPES, resolve_device, resolve_dtype
 from gnomon.errors import BadInput, BadValue, unknown
-from gnomon.models import Model, ModelConfig, build
+from gnomon.models import Model, ModelConfig
 from gnomon.positions import names
 
 FORMAT = 1  # goes up when an older Gnomon could not read the folder
@@ -35,8 +36,6 @@ CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json
 PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle")
 DRAFT = ".draft-"
 M = TypeVar("M", bound=Model)
-
-SHOWN = 8  # names listed in an error before "and N more"
 
 # What torch.compile, DataParallel and DistributedDataParallel put before the names of a model they wrap.
 _WRAPPER = re.compile(r"^(?:module\.|_orig_mod\.)+|(?<=\.)_orig_mod\.")
@@ -189,23 +188,30 @@ def load(
 
     Every weight is checked by name, shape and dtype. Raises BadInput, saying what is missing, broken or does not fit.
     """
-    folder = _run_folder(Path(folder))
+    folder = run_folder(Path(folder))
     about = read_config(folder)
     stored = DTYPES[about["dtype"]]
-    model = _build(about["model"], folder / CONFIG).to(stored)
+    weights = Weights([_present(folder / WEIGHTS)])
+    model = _build(about["model"], folder / CONFIG)
+    must_be(model, kind, folder)
+    named = _named(model.to(stored), weights, folder / WEIGHTS)
+    place = resolve_device(device) if isinstance(device, str) else device
+    wanted = resolve_dtype(dtype, place) if isinstance(dtype, str) else dtype or stored
+    give(model, {name: weights.tensor(found, wanted) for name, found in named.items()}, place)
+    model.tokenizer = None if about["tokenizer"] is None else _tokenizer(folder / TOKENIZER, model.config.vocab_size)
+    model.labels = _labels(about, folder / CONFIG)
+    return model
+
+
+def must_be(model: Model, kind: type[Model], folder: Path) -> None:
+    """Raise BadInput unless a loaded model is of the architecture that is needed."""
     if not isinstance(model, kind):
         raise BadInput(
             f"{folder} holds a model that is {model.architecture}; this needs one that is {kind.architecture}"
         )
-    fill(model, read_tensors(folder / WEIGHTS)[0], folder / WEIGHTS)
-    model.tokenizer = None if about["tokenizer"] is None else _tokenizer(folder / TOKENIZER, model.config.vocab_size)
-    model.labels = _labels(about, folder / CONFIG)
-    place = resolve_device(device) if isinstance(device, str) else device
-    wanted = resolve_dtype(dtype, place) if isinstance(dtype, str) else stored if dtype is None else dtype
-    return model.to(place, wanted).eval()
 
 
-def _run_folder(path: Path) -> Path:
+def run_folder(path: Path) -> Path:
     """The folder itself; BadInput for everything else that people try to load."""
     if path.suffix in PICKLED:
         raise _pickled(path)
@@ -260,7 +266,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def _build(config: Mapping[str, Any], file: Path) -> Model:
-    """A model of this config with any weights, drawn without touching torch's random state."""
+    """A model of this config without memory, whatever sizes the config asks for."""
     position = config.get("position", "rope")
     for choice in position if isinstance(position, list) else [position]:
         name = str(choice.get("name") if isinstance(choice, dict) else choice)
@@ -270,9 +276,8 @@ def _build(config: Mapping[str, Any], file: Path) -> Model:
                 "defines it first: --import MODULE on the command line"
             )
     try:
-        with torch.random.fork_rng(devices=[]):
-            return build(ModelConfig.from_dict(config))
-    except (ValueError, TypeError, RuntimeError) as error:  # a value that no model can have, or no memory
+        return on_meta(ModelConfig.from_dict(config))
+    except (ValueError, TypeError, RuntimeError) as error:  # a value that no model can have
         raise BadInput(f"{file}: {error}") from error
 
 
@@ -310,33 +315,41 @@ def fill(model: nn.Module, tensors: Mapping[str, Tensor], source: Path) -> None:
     Raises BadInput, and changes nothing, unless names, shapes and dtypes all fit; it lists those that do not.
     """
     own = {plain_name(name): tensor for name, tensor in model.state_dict().items()}
-    found = {plain_name(name): tensor for name, tensor in tensors.items()}
-    if len(found) < len(tensors):
-        raise BadInput(f"{source} holds a weight twice, under its own name and under that of a wrapper")
-    wrong = [
-        f"{name} is {_kind(found[name])}, expected {_kind(own[name])}"
-        for name in own.keys() & found.keys()
-        if _kind(own[name]) != _kind(found[name])
-    ]
-    faults = {"missing": own.keys() - found.keys(), "unused": found.keys() - own.keys(), "different": wrong}
-    if any(faults.values()):
-        listed = "; ".join(f"{what}: {_list(sorted(items))}" for what, items in faults.items() if items)
-        raise BadInput(f"{source} does not fit the model of {CONFIG}: {listed}")
+    kinds = {name: _kind(tuple(tensor.shape), tensor.dtype) for name, tensor in tensors.items()}
+    named = _matched(own, kinds, source)
     with torch.no_grad():
         for name, tensor in own.items():
-            tensor.copy_(found[name])
+            tensor.copy_(tensors[named[name]])
 
 
-def _kind(tensor: Tensor) -> str:
-    return f"{tuple(tensor.shape)} {str(tensor.dtype).removeprefix('torch.')}"
+def _named(model: nn.Module, weights: Weights, source: Path) -> dict[str, str]:
+    """Our names -> those in the file. Only headers are read."""
+    kinds = {name: _kind(stored.shape, weights.dtype(name)) for name, stored in weights.found.items()}
+    return _matched(model.state_dict(), kinds, source)
 
 
-def _list(items: list[str]) -> str:
-    more = len(items) - SHOWN
-    return ", ".join(items[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+def _matched(own: Mapping[str, Tensor], kinds: Mapping[str, str], source: Path) -> dict[str, str]:
+    """The name in a file of each of our weights; BadInput, which lists what does not fit, unless all fit."""
+    found = {plain_name(name): name for name in kinds}
+    if len(found) < len(kinds):
+        raise BadInput(f"{source} holds a weight twice, under its own name and under that of a wrapper")
+    want = {name: _kind(tuple(tensor.shape), tensor.dtype) for name, tensor in own.items()}
+    missing, unused = [*(want.keys() - found.keys())], [*(found.keys() - want.keys())]
+    different = [
+        f"{name} is {kinds[found[name]]}, expected {want[name]}"
+        for name in want.keys() & found.keys()
+        if kinds[found[name]] != want[name]
+    ]
+    if missing or unused or different:
+        raise faults(source, f"the model of {CONFIG}", missing=missing, unused=unused, different=different)
+    return found
+
+
+def _kind(shape: tuple[int, ...], dtype: torch.dtype) -> str:
+    return f"{shape} {str(dtype).removeprefix('torch.')}"
 
 
 __all__ = [
-    "CONFIG", "TOKENIZER", "WEIGHTS", "draft", "fill", "load", "plain_name", "read_config", "read_json", "read_tensors",
-    "save_model", "sweep", "unwrapped", "write_json", "write_model", "write_tensors",
+    "CONFIG", "PICKLED", "TOKENIZER", "WEIGHTS", "draft", "fill", "load", "must_be", "plain_name", "read_config",
+    "read_json", "read_tensors", "run_folder", "save_model", "sweep", "unwrapped", "write_json", "write_model", "write_tensors",
 ]  # fmt: skip

@@ -5,6 +5,7 @@ only then given its tensors. So a config that asks for more than the files have 
 """
 
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import safetensors
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from gnomon.errors import BadInput
 from gnomon.models import Model, ModelConfig, build
@@ -20,6 +22,8 @@ from gnomon.models import Model, ModelConfig, build
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
 SHOWN = 8  # names listed in an error before "and N more"
+MAPS = sys.platform != "win32"  # there a file that is mapped cannot be replaced, so nothing could be saved over it
+_DRAWS = (nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_, Tensor.normal_, Tensor.uniform_)
 FLOATS = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 
 
@@ -64,11 +68,11 @@ class Weights:
 
     def tensor(self, name: str, dtype: torch.dtype | None = None) -> Tensor:
         """A tensor: mapped from the file, or copied from it where another dtype is wanted."""
-        file = self.found[name].file
+        file, stored = self.found[name].file, self.dtype(name)
         try:
-            if dtype not in (None, self.dtype(name)):
+            if dtype not in (None, stored) or not MAPS:
                 with safetensors.safe_open(file, framework="pt") as opened:  # unmapped again right after the copy
-                    return opened.get_tensor(name).to(dtype)  # type: ignore[no-any-return]
+                    return opened.get_tensor(name).to(dtype or stored, copy=True)  # type: ignore[no-any-return]
             if file not in self._open:
                 self._open[file] = safetensors.safe_open(file, framework="pt")
             return self._open[file].get_tensor(name)  # type: ignore[no-any-return]
@@ -119,8 +123,20 @@ def open_weights(folder: Path) -> Weights:
 
 def on_meta(config: ModelConfig) -> Model:
     """A model of this config without memory, in eval mode, and torch's random state left where it was."""
-    with torch.random.fork_rng(devices=[]), torch.device("meta"):
+    with torch.random.fork_rng(devices=[]), torch.device("meta"), _Undrawn():
         return build(config).eval()
+
+
+class _Undrawn(TorchFunctionMode):
+    """Leaves out the draws of initial weights: where there is no memory there is nothing to draw, and for drawing there
+    torch imports its compiler first, which takes seconds."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """What torch asks before each of its functions."""
+        given = kwargs or {}
+        return (args[0] if args else given["tensor"]) if func in _DRAWS else func(*args, **given)
 
 
 def give(model: nn.Module, tensors: Mapping[str, Tensor], device: torch.device) -> None:

@@ -30,7 +30,7 @@ def _case(family: str, what: str = "") -> Case:
 
 
 def test_gpt2_padded_on_the_left_without_position_ids_shifts_there_and_not_here(tmp_path):
-    """It counts positions from the first slot, so a short row in a longer batch is read with other rows of its table."""
+    """It counts positions from the first slot, so a short row in a longer batch is read with wrong rows."""
     theirs = _case("gpt2").model()
     ours, ids, real = loaded(theirs, tmp_path), draw_ids(), real_tokens("left")
     with torch.no_grad():
