@@ -72,13 +72,14 @@ _GEMMA = {
     "qk_norm": True, "embed_scale": "sqrt",
 }  # fmt: skip
 
+#: when a model is written, the first that has all its settings is taken
 FAMILIES = {
     family.arch: family
     for family in (
-        Family("llama", "rope", _LLAMA, rows="interleaved"),
         Family("qwen2", "rope", {**_LLAMA, **_PLAIN, "qkv_bias": True}),
         Family("qwen3", "rope", {**_LLAMA, **_PLAIN, "qk_norm": True}),
         Family("gemma3", "rope", _GEMMA),
+        Family("llama", "rope", _LLAMA, rows="interleaved"),
         Family("phi3", "rope", {**_LLAMA, **_PLAIN}, fused={**_QKV, **_GATE_UP}),
         Family("gpt2", "learned", _GPT, fused=_QKV),
         Family("gptneox", "rope", {**_GPT, "activation": "gelu"}, fused=_QKV),

@@ -17,7 +17,7 @@ from gnomon.checkpoints.gguf.rope import FACTORS
 from gnomon.checkpoints.gguf.settings import read_settings
 from gnomon.checkpoints.gguf.tokenizer import read_tokenizer
 from gnomon.checkpoints.weights import faults, on_meta
-from gnomon.errors import BadInput, unknown
+from gnomon.errors import BadInput, BadValue, unknown
 from gnomon.models import Model, ModelConfig
 
 
@@ -34,7 +34,10 @@ def load(path: str | Path, device: torch.device | str = "cpu", dtype: torch.dtyp
     keys = Keys(file.metadata, family.arch, file.path)
     config = read_settings(family, keys, shapes, factors)
     keys.finish()
-    model = on_meta(config)
+    try:
+        model = on_meta(config)
+    except BadValue as error:
+        raise BadInput(f"{path} describes a model that cannot be: {error}") from error
     own = {name: tuple(weight.shape) for name, weight in model.state_dict().items()}
     where = parts(family, own)
     _compare(file.path, tensor_shapes(where, own), shapes, sorted(own.keys() - where.keys()))

@@ -5,6 +5,7 @@ rope_factors_long.weight, ..short.weight LongRoPE's two lists
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import isclose
 from typing import Any
 
@@ -46,8 +47,10 @@ def _scaling(keys: Keys, factors: Factors, length: int) -> Scaling | None:
     keys.must("rope.scaling.yarn_log_multiplier", 0.0)
     try:
         if LONG in factors:
-            stretch = max(factor, length / trained)
-            return LongRoPE(stretch, trained, tuple(factors[SHORT]), tuple(factors[LONG]), attention)
+            stretch = max(length / trained, 1.0) if factor == 1.0 else factor
+            plain = LongRoPE(stretch, trained, tuple(factors[SHORT]), tuple(factors[LONG]))
+            usual = attention is None or isclose(attention, plain.magnitude, rel_tol=1e-6)
+            return plain if usual else replace(plain, attention_factor=attention)
         if FREQS in factors:
             return _fixed(factors[FREQS], length)
         if kind == "yarn":
@@ -77,6 +80,8 @@ def _fixed(factors: list[float], length: int) -> Scaling:
 
 def describe_rope(spec: Spec, d_head: int) -> tuple[dict[str, Any], dict[str, list[float]]]:
     """The keys after `rope.` and the factors that say this; BadValue for a scaling that llama.cpp cannot compute."""
+    if spec.name != RoPE.name:
+        raise BadValue(f"{spec.name} is no rotation")
     built = spec.build(d_head=d_head)
     assert isinstance(built, RoPE)
     keys: dict[str, Any] = {"freq_base": float(built.base), "dimension_count": built.rotary_dim}
@@ -95,10 +100,11 @@ def describe_rope(spec: Spec, d_head: int) -> tuple[dict[str, Any], dict[str, li
             return keys | told, {}
         case LongRoPE() as long if long.short_factor != long.long_factor:
             told = {"scaling.original_context_length": long.original_length, "scaling.attn_factor": long.magnitude}
+            told["scaling.factor"] = long.factor
             return keys | told, {LONG: list(long.long_factor), SHORT: list(long.short_factor)}
         case Llama3() | LongRoPE(attention_factor=1.0) as fixed:
             return keys, {FREQS: fixed.explain(built.base, built.rotary_dim)}
     raise BadValue(f"llama.cpp does not compute {built.scaling}: it knows linear, yarn, llama3 and longrope")
 
 
-__all__ = ["FACTORS", "describe_rope", "read_rope", "rope"]
+__all__ = ["FACTORS", "LONG", "describe_rope", "read_rope", "rope"]

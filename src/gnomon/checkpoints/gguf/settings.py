@@ -13,10 +13,11 @@ from typing import Any
 from gnomon.blocks import default_width
 from gnomon.checkpoints.gguf.families import FAMILIES, Family, Shapes, rotary_width
 from gnomon.checkpoints.gguf.keys import Keys
-from gnomon.checkpoints.gguf.rope import Factors, describe_rope, read_rope, rope
+from gnomon.checkpoints.gguf.rope import LONG, Factors, describe_rope, read_rope, rope
 from gnomon.errors import BadInput, BadValue
 from gnomon.models import ModelConfig
 from gnomon.positions import Spec, get
+from gnomon.positions.scaling import LongRoPE, YaRN, scaling
 
 GEMMA_PERIOD, GEMMA_LOCAL_BASE = 6, 10000.0  # every sixth layer sees all; the base of the others
 GEMMA_27B = 62  # layers: the one model whose scores are scaled by the width that its heads would have without d_head
@@ -113,16 +114,15 @@ def describe(
     shapes_in: of each family, the tensors that the model's weights would be. BadValue where no family has it all; it
     lists what the nearest would lose.
     """
-    losses = {}
+    losses = []
     for arch, family in FAMILIES.items():
         keys, factors, lost = _tried(family, config, shapes_in[arch])
         if not lost:
             return family, keys, factors
-        losses[arch] = lost
-    nearest = min(losses, key=lambda arch: len(losses[arch]))
+        losses.append((len(lost), not keys, f"{arch}, which has no {', '.join(lost)}"))
     raise BadValue(
-        f"no family of llama.cpp computes what this model does; nearest is {nearest}, which has no "
-        f"{', '.join(losses[nearest])}. Known: {', '.join(FAMILIES)}"
+        f"no family of llama.cpp computes what this model does; nearest is {min(losses)[2]}. Known: "
+        f"{', '.join(FAMILIES)}"
     )
 
 
@@ -138,7 +138,7 @@ def _tried(
         )
         back = resolved(read_settings(family, reader, shapes, factors))
     except (BadInput, BadValue, KeyError) as error:
-        return {}, {}, [f"{config.position!r} ({error})"]
+        return {}, {}, [f"such settings: {error}"]
     given, got = whole.to_dict(), back.to_dict()
     lost = [
         f"{f.name}={given[f.name]!r}"
@@ -174,6 +174,8 @@ def _keys(family: Family, c: ModelConfig) -> tuple[dict[str, Any], dict[str, lis
     if family.position == "rope":
         whole = next((spec for spec, window in zip(specs, windows, strict=True) if window is None), specs[0])
         told, factors = describe_rope(whole if family.arch == "gemma3" else specs[0], c.d_head)
+        if LONG in factors and family.arch != "phi3":
+            raise BadValue(f"longrope is computed in phi3, not in {family.arch}")
         keys |= {f"rope.{key}": value for key, value in told.items()}
     if family.position == "alibi":
         keys["attention.max_alibi_bias"] = 8.0
@@ -201,10 +203,17 @@ def resolved(c: ModelConfig) -> ModelConfig:
 
 
 def _plain(spec: Spec, d_head: int) -> Spec:
-    """RoPE with its base and width written out."""
+    """RoPE with its base, width and magnitude written out."""
     if spec.name != "rope":
         return spec
-    options = {k: v for k, v in spec.options.items() if k in ("scaling", "pairing") and v is not None}
+    options = {k: v for k, v in spec.options.items() if k == "pairing"}
+    if spec.options.get("scaling") is not None:
+        scaled = scaling(spec.options["scaling"])
+        if isinstance(scaled, YaRN):
+            scaled = replace(scaled, attention_factor=scaled.magnitude, mscale=None, mscale_all_dim=None)
+        elif isinstance(scaled, LongRoPE):
+            scaled = replace(scaled, attention_factor=scaled.magnitude)
+        options["scaling"] = scaled
     return get("rope", base=spec.options.get("base", 10000.0), rotary_dim=rotary_width(spec.options, d_head), **options)
 
 
