@@ -22,9 +22,9 @@ from gnomon.models import Model
 M = TypeVar("M", bound=Model)
 #: what is fetched of a hub's folder: no pickles, no weights of other frameworks
 _FETCHED = (
-    "config.json", "generation_config.json", "model*.safetensors", "model.safetensors.index.json", "1_Pooling/config.json",
-    "tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt", "tokenizer.model", "spiece.model",
-    "sentencepiece.bpe.model", "chat_template.jinja",
+    "config.json", "generation_config.json", "model*.safetensors", "model.safetensors.index.json",
+    "1_Pooling/config.json", "tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt",
+    "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "chat_template.jinja",
 )  # fmt: skip
 _PULLED_NAME = re.compile(r"[\w-][\w.-]*")
 _HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
@@ -103,8 +103,8 @@ def _fetch(name: str) -> Path:
     except Exception as error:  # of whatever library it reaches the network with
         reason = str(error).strip().split("\n")[0]
         raise BadInput(
-            f"there is no folder {name}, and as a hub name it cannot be had: {type(error).__name__}: {reason}. Without a "
-            "network only what the cache (HF_HOME) holds can be loaded; gnomon pull brings models another way"
+            f"there is no folder {name}, and as a hub name it cannot be had: {type(error).__name__}: {reason}. "
+            "Without a network only what the cache (HF_HOME) holds can be loaded; gnomon pull brings models another way"
         ) from error
 
 

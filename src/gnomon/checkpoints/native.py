@@ -1,7 +1,7 @@
 """Run folders: a model as files that any program can read, replaced so that a crash never costs the last good one.
 
-    RUN/config.json         the model's config, the dtype of its weights, the version of this format, and the names of
-                            its classes ("labels") if it tells classes apart
+    RUN/config.json         the model's config, the dtype of its weights, the version of this format; where it has
+                            them, names of classes ("labels"), ids that end a text ("ends"), the one before it ("start")
     RUN/model.safetensors   the weights by name, each once: a tied head has none of its own
     RUN/tokenizer.json      in the format of the tokenizers library; absent for a model of bare ids
 
@@ -24,7 +24,7 @@ import torch
 from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
-from gnomon.checkpoints.weights import Weights, faults, give, on_meta
+from gnomon.checkpoints.weights import Weights, enough, faults, give, on_meta
 from gnomon.data import Tokenizer
 from gnomon.device import DTYPES, resolve_device, resolve_dtype
 from gnomon.errors import BadInput, BadValue, unknown
@@ -104,6 +104,10 @@ def write_model(new: Path, model: nn.Module, tokenizer: Tokenizer | None = None,
     }
     if inner.labels is not None:
         about["labels"] = list(inner.labels)
+    if inner.ends:
+        about["ends"] = list(inner.ends)
+    if inner.start is not None:
+        about["start"] = inner.start
     write_json(new / CONFIG, about)
     if tokenizer is not None:
         tokenizer.save(new)
@@ -192,7 +196,7 @@ def load(
     about = read_config(folder)
     stored = DTYPES[about["dtype"]]
     weights = Weights([_present(folder / WEIGHTS)])
-    model = _build(about["model"], folder / CONFIG)
+    model = _build(about["model"], weights, folder / CONFIG)
     must_be(model, kind, folder)
     named = _named(model.to(stored), weights, folder / WEIGHTS)
     place = resolve_device(device) if isinstance(device, str) else device
@@ -200,6 +204,7 @@ def load(
     give(model, {name: weights.tensor(found, wanted) for name, found in named.items()}, place)
     model.tokenizer = None if about["tokenizer"] is None else _tokenizer(folder / TOKENIZER, model.config.vocab_size)
     model.labels = _labels(about, folder / CONFIG)
+    model.ends, model.start = _marks(about, model.config.vocab_size, folder / CONFIG)
     return model
 
 
@@ -220,7 +225,7 @@ def run_folder(path: Path) -> Path:
     if not path.is_dir():
         raise BadInput(f"there is no run folder {path}: gnomon train --output {path} makes one")
     pickles = sorted(p.name for p in path.iterdir() if p.suffix in PICKLED)
-    if pickles and not (path / WEIGHTS).exists():
+    if pickles and not any(path.glob("*.safetensors")):
         raise _pickled(path / pickles[0])
     return path
 
@@ -265,7 +270,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     return about
 
 
-def _build(config: Mapping[str, Any], file: Path) -> Model:
+def _build(config: Mapping[str, Any], weights: Weights, file: Path) -> Model:
     """A model of this config without memory, whatever sizes the config asks for."""
     position = config.get("position", "rope")
     for choice in position if isinstance(position, list) else [position]:
@@ -276,7 +281,9 @@ def _build(config: Mapping[str, Any], file: Path) -> Model:
                 "defines it first: --import MODULE on the command line"
             )
     try:
-        return on_meta(ModelConfig.from_dict(config))
+        whole = ModelConfig.from_dict(config)
+        enough(whole, len(weights.found), file.parent)
+        return on_meta(whole)
     except (ValueError, TypeError, RuntimeError) as error:  # a value that no model can have
         raise BadInput(f"{file}: {error}") from error
 
@@ -290,8 +297,21 @@ def _labels(about: Mapping[str, Any], file: Path) -> tuple[str, ...] | None:
     return tuple(labels)
 
 
+def _marks(about: Mapping[str, Any], vocab_size: int, file: Path) -> tuple[tuple[int, ...], int | None]:
+    """The ids that end a text, and the one that starts one."""
+    ends, start = about.get("ends", []), about.get("start")
+    given = [*ends, *([] if start is None else [start])] if isinstance(ends, list) else [None]
+    if not all(type(i) is int and 0 <= i < vocab_size for i in given):
+        raise BadInput(f"{file}: ends must be a list of token ids below {vocab_size}, and start such an id")
+    return tuple(ends), start
+
+
 def _tokenizer(file: Path, vocab_size: int) -> Tokenizer:
-    tokenizer = Tokenizer.load(_present(file))
+    return fitting(Tokenizer.load(_present(file)), vocab_size, file)
+
+
+def fitting(tokenizer: Tokenizer, vocab_size: int, file: Path) -> Tokenizer:
+    """The tokenizer; BadInput if it has ids that the model has no row for."""
     if tokenizer.vocab_size > vocab_size:
         raise BadInput(
             f"{file} has {tokenizer.vocab_size} tokens, but the model of {CONFIG} knows {vocab_size}: "
@@ -350,6 +370,7 @@ def _kind(shape: tuple[int, ...], dtype: torch.dtype) -> str:
 
 
 __all__ = [
-    "CONFIG", "PICKLED", "TOKENIZER", "WEIGHTS", "draft", "fill", "load", "must_be", "plain_name", "read_config",
-    "read_json", "read_tensors", "run_folder", "save_model", "sweep", "unwrapped", "write_json", "write_model", "write_tensors",
+    "CONFIG", "PICKLED", "TOKENIZER", "WEIGHTS", "draft", "fill", "fitting", "load", "must_be", "plain_name",
+    "read_config", "read_json", "read_tensors", "run_folder", "save_model", "sweep", "unwrapped", "write_json",
+    "write_model", "write_tensors",
 ]  # fmt: skip

@@ -24,6 +24,7 @@ SINGLE = "model.safetensors"
 SHOWN = 8  # names listed in an error before "and N more"
 MAPS = sys.platform != "win32"  # there a file that is mapped cannot be replaced, so nothing could be saved over it
 _DRAWS = (nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_, Tensor.normal_, Tensor.uniform_)
+FEW = 200  # layers that are made in no time, so that what does not fit can be listed by name
 FLOATS = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 
 
@@ -139,6 +140,13 @@ class _Undrawn(TorchFunctionMode):
         return (args[0] if args else given["tensor"]) if func in _DRAWS else func(*args, **given)
 
 
+def enough(config: ModelConfig, found: int, source: Path) -> None:
+    """Raise BadInput where a config asks for many more layers than there are weights: making them takes time."""
+    layers = config.n_layers + (config.depth if config.architecture == "encoder-decoder" else 0)
+    if layers > max(found, FEW):
+        raise BadInput(f"{source} holds {found} weights, too few for the {layers} layers that its config asks for")
+
+
 def give(model: nn.Module, tensors: Mapping[str, Tensor], device: torch.device) -> None:
     """Make these tensors the model's weights; the shapes are known to fit."""
     model.load_state_dict({name: tensor.to(device) for name, tensor in tensors.items()}, strict=True, assign=True)
@@ -156,4 +164,4 @@ def faults(source: Path, needs: str, **found: list[str]) -> BadInput:
     return BadInput(f"{source} does not fit {needs}: {told}")
 
 
-__all__ = ["INDEX", "SINGLE", "Stored", "Weights", "faults", "give", "listed", "on_meta", "open_weights"]
+__all__ = ["INDEX", "SINGLE", "Stored", "Weights", "enough", "faults", "give", "listed", "on_meta", "open_weights"]

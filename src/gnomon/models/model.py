@@ -33,6 +33,8 @@ class Model(nn.Module):
         self.config = ModelConfig.from_dict({"architecture": self.architecture, **sizes, **settings})
         self.tokenizer: Tokenizer | None = None
         self.labels: tuple[str, ...] | None = None  #: names of the classes, for a head that has some
+        self.ends: tuple[int, ...] = ()  #: ids that end a text, besides the tokenizer's end-of-text
+        self.start: int | None = None  #: the id before the first that a decoder writes, where it is not end-of-text
         self.build(self.config)
 
     @abstractmethod

@@ -13,7 +13,7 @@ from gnomon.checkpoints.hf.family import ACTIVATIONS, Family, activation_name, l
 from gnomon.checkpoints.hf.keys import Keys
 from gnomon.checkpoints.hf.rope import SEQUENCE, read_rope, write_rope
 from gnomon.checkpoints.hf.table import line, module
-from gnomon.errors import BadInput, BadValue
+from gnomon.errors import BadInput
 from gnomon.models import ModelConfig
 from gnomon.models.config import Window
 from gnomon.positions import NoPE, Spec
@@ -152,9 +152,8 @@ def one_or_list(specs: list[Spec]) -> Any:
 def write(c: ModelConfig, name: str, architecture: str, **more: Any) -> dict[str, Any]:
     """The config of a relative, with `more` keys of its own."""
     d_head = c.d_model // c.n_heads if c.d_head is None else c.d_head
-    rotated = next((spec for spec in c.per_layer(c.n_layers) if spec.name == "rope"), None)
-    if rotated is None:
-        raise BadValue(f"{name} has rotary positions")
+    specs = c.per_layer(c.n_layers)
+    rotated = next((spec for spec in specs if spec.name == "rope"), specs[0] if specs else Spec(NoPE))
     return {
         "architectures": [architecture], "model_type": name, "vocab_size": c.vocab_size, "hidden_size": c.d_model,
         "intermediate_size": c.d_ff, "num_hidden_layers": c.n_layers, "num_attention_heads": c.n_heads,

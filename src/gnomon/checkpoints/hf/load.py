@@ -11,14 +11,16 @@ from gnomon.checkpoints.hf.family import Family
 from gnomon.checkpoints.hf.keys import Keys
 from gnomon.checkpoints.hf.registry import family_of
 from gnomon.checkpoints.hf.table import Line
-from gnomon.checkpoints.native import read_json
-from gnomon.checkpoints.weights import Weights, faults, give, on_meta, open_weights
+from gnomon.checkpoints.native import fitting, read_json
+from gnomon.checkpoints.weights import Weights, enough, faults, give, on_meta, open_weights
 from gnomon.data import Tokenizer
 from gnomon.errors import BadInput, GnomonError
-from gnomon.models import Model
+from gnomon.models import Model, Writer
 from gnomon.models.config import Pooling
 
+TOKENIZERS = ("tokenizer.json", "vocab.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
 CONFIG, POOLING = "config.json", "1_Pooling/config.json"
+GENERATION = "generation_config.json"
 
 
 def load(folder: Path, device: torch.device, dtype: torch.dtype | None = None) -> Model:
@@ -37,13 +39,16 @@ def load(folder: Path, device: torch.device, dtype: torch.dtype | None = None) -
     try:
         config = family.read(keys)
         keys.finish()
+        enough(config, len(weights.found), folder)
         model = on_meta(config)
     except GnomonError as error:
         raise error if isinstance(error, BadInput) else BadInput(f"{keys.file}: {error}") from error
     tensors = dict(names.tensors(model, dtype))
     give(model, tensors, device)
-    if (folder / "tokenizer.json").is_file():
-        model.tokenizer = Tokenizer.load(folder)
+    if any((folder / name).is_file() for name in TOKENIZERS):
+        model.tokenizer = fitting(Tokenizer.load(folder), config.vocab_size, folder)
+    if isinstance(model, Writer):
+        model.ends, model.start = _marks(keys, folder, config.vocab_size)
     if config.n_classes is not None:
         model.labels = _labels(keys, config.n_classes)
     return model
@@ -60,6 +65,20 @@ def _pooling(folder: Path) -> Pooling | None:
     if len(chosen) != 1 or chosen[0] not in known:
         raise BadInput(f"{file}: of its ways of pooling {' and '.join(known)} are known, got {chosen}")
     return known[chosen[0]]
+
+
+def _marks(keys: Keys, folder: Path, vocab_size: int) -> tuple[tuple[int, ...], int | None]:
+    """The ids that end a text and the one that a decoder starts from; generation_config.json knows them better."""
+    file = folder / GENERATION
+    told = {**keys.data, **(read_json(file) if file.is_file() else {})}
+    ends = told.get("eos_token_id")
+    ends = ends if isinstance(ends, list) else [ends]
+    start = told.get("decoder_start_token_id")
+
+    def known(i: object) -> bool:
+        return type(i) is int and 0 <= i < vocab_size
+
+    return tuple(filter(known, ends)), start if known(start) else None
 
 
 def _labels(keys: Keys, n: int) -> tuple[str, ...]:

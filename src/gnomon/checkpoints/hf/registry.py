@@ -24,6 +24,7 @@ from gnomon.errors import BadInput, BadValue, GnomonError, unknown
 from gnomon.models import ModelConfig
 from gnomon.positions import Spec
 
+FITS: tuple[int, int, list[str]] = (0, 0, [])
 #: by model_type; a model that fits several is written as the first of them
 FAMILIES: Mapping[str, Family] = {
     family.name: family
@@ -50,58 +51,74 @@ def family_for(config: ModelConfig, name: str | None = None) -> Family:
     if name is not None and name not in FAMILIES:
         raise unknown("family", name, FAMILIES)
     weights = on_meta(config).state_dict()
-    lost: dict[str, list[str]] = {}
-    for family in FAMILIES.values() if name is None else [FAMILIES[name]]:
-        lost[family.name] = _lost(config, family, weights)
-        if not lost[family.name]:
-            return family
-    nearest = min(lost, key=lambda known: len(lost[known]))
-    raise BadValue(
-        f"no family of Hugging Face files holds this model. The nearest, {nearest}, cannot say "
-        f"{'; '.join(lost[nearest])}"
-    )
+    asked = list(FAMILIES.values()) if name is None else [FAMILIES[name]]
+    lost = {family.name: _lost(config, family, weights) for family in asked}
+    nearest = min(lost, key=lambda known: lost[known])
+    if lost[nearest] == FITS:
+        return FAMILIES[nearest]
+    told = "; ".join(lost[nearest][2])
+    begin = "no family of Hugging Face files holds this model; nearest is" if name is None else "this model is no"
+    raise BadValue(f"{begin} {nearest}, which cannot say: {told}")
 
 
-def _lost(config: ModelConfig, family: Family, weights: Collection[str]) -> list[str]:
-    """What of a config, and of the weights it comes with, does not survive being written and read by a family."""
+def _lost(config: ModelConfig, family: Family, weights: Collection[str]) -> tuple[int, int, list[str]]:
+    """How far a family is from saying all of a config: how early it fails, with how many settings, and which."""
     pooling = config.pooling if config.head == "pooled" and not config.pooler else None
     try:
         names = [entry.theirs for entry in family.lines(config, weights)]
-        again = plain(family.read(Keys(family.write(config), Path(family.name), names, pooling)))
+    except BadValue as error:
+        return 2, 1, [str(error)]
+    try:
+        again = plain(family.read(Keys(family.write(whole(config)), Path(family.name), names, pooling)))
     except GnomonError as error:
-        return [str(error)]
+        return 1, 1, [str(error)]
     want = plain(config)
     differ = [f.name for f in fields(want) if getattr(want, f.name) != getattr(again, f.name)]
-    return [f"{name} = {getattr(want, name)!r}" for name in differ]
+    return 0, len(differ), [f"{name} = {_shown(getattr(config, name))}" for name in differ]
 
 
-def plain(config: ModelConfig) -> ModelConfig:
-    """A config with every default filled in and what only matters in training left out: equal for equal models."""
+def _shown(value: object) -> str:
+    return value if isinstance(value, str) else repr(value)
+
+
+def whole(config: ModelConfig) -> ModelConfig:
+    """A config with the defaults that depend on other settings filled in."""
     c = config
     d_head = c.d_model // c.n_heads if c.d_head is None else c.d_head
-    per_layer = c.per_layer(c.n_layers)
-    alike = all(spec == per_layer[0] for spec in per_layer)
-    position: Any = c.at_input if c.at_input.acts == "input" else per_layer[0] if alike else tuple(per_layer)
-    many = tuple(_options(spec) for spec in position) if isinstance(position, tuple) else _options(position)
-    reads_rows = isinstance(position, Spec) and position.name == "learned"
-    window: Any = tuple(c.windows(c.n_layers))
     return replace(
-        c, position=many, d_head=d_head, n_kv_heads=c.n_kv_heads or c.n_heads,
-        d_ff=c.d_ff or default_width(c.d_model, c.gated), qkv_bias=c.bias if c.qkv_bias is None else c.qkv_bias,
-        out_bias=c.bias if c.out_bias is None else c.out_bias, window=window if any(window) else None,
+        c, d_head=d_head, n_kv_heads=c.n_kv_heads or c.n_heads, d_ff=c.d_ff or default_width(c.d_model, c.gated),
+        qkv_bias=c.bias if c.qkv_bias is None else c.qkv_bias, out_bias=c.bias if c.out_bias is None else c.out_bias,
         attention_scale=d_head**-0.5 if c.attention_scale is None else c.attention_scale,
-        max_positions=c.max_positions if reads_rows else None, padding_id=None,
-        embed_scale=c.d_model**0.5 if c.embed_scale == "sqrt" else 1.0 if c.embed_scale is None else c.embed_scale,
-        n_decoder_layers=c.depth if c.architecture == "encoder-decoder" else None, dropout=0.0, init_std=0.02,
+        n_decoder_layers=c.depth if c.architecture == "encoder-decoder" else None,
     )  # fmt: skip
 
 
-def _options(spec: Spec) -> Spec:
-    """A Spec with its defaults written out."""
-    given = dict(spec.options)
+def plain(config: ModelConfig) -> ModelConfig:
+    """The same, one spelling for everything that computes alike, and without what only matters in training."""
+    c = whole(config)
+    per_layer, d_head = c.per_layer(c.n_layers), c.d_head or 0
+    at_input = c.at_input.acts == "input"
+    position: Any = _options(c.at_input) if at_input else tuple(_options(spec, d_head) for spec in per_layer)
+    learned = isinstance(position, Spec) and position.name == "learned"
+    scale = c.d_model**0.5 if c.embed_scale == "sqrt" else 1.0 if c.embed_scale is None else c.embed_scale
+    return replace(
+        c, position=position, window=tuple(c.windows(c.n_layers)), embed_scale=scale, padding_id=None,
+        max_positions=c.max_positions if learned else None, dropout=0.0, init_std=0.02,
+    )  # fmt: skip
+
+
+def _options(spec: Spec, d_head: int = 0) -> Spec:
+    """A Spec with its defaults written out. RoPE has several words for one rotation: NTK scaling is another base."""
     known = list(inspect.signature(spec.cls.__init__).parameters.values())[1:]
-    usual = {p.name: p.default for p in known if p.default is not inspect.Parameter.empty}
-    return spec.with_options(**{k: v for k, v in usual.items() if k not in given})
+    usual = {p.name: p.default for p in known if p.default is not inspect.Parameter.empty and p.name != "std"}
+    given = {k: v for k, v in spec.options.items() if k != "std"}
+    if spec.name == "rope":
+        built: Any = spec.build(d_head=d_head)
+        base, scaling = built.base, None if built.scaling is None else built.scaling.to_dict()
+        if scaling is not None and scaling["kind"] == "ntk":
+            base, scaling = built.scaling.base(base, built.rotary_dim), None
+        given |= {"base": base, "scaling": scaling, "rotary_dim": built.rotary_dim, "fraction": None}
+    return Spec(spec.cls, {**usual, **given})
 
 
-__all__ = ["FAMILIES", "family_for", "family_of", "plain"]
+__all__ = ["FAMILIES", "family_for", "family_of", "plain", "whole"]

@@ -119,6 +119,8 @@ _READERS: Mapping[str, Callable[[Keys, Keys], dict[str, Any] | None]] = {
 
 def write_rope(spec: Spec, d_head: int, max_positions: int | None) -> dict[str, Any]:
     """The keys of a config for RoPE, with max_position_embeddings: what some scalings are computed from."""
+    if spec.name != "rope":
+        raise BadValue(f"position = {spec!r}: the family's positions are rotary")
     module: Any = spec.build(d_head=d_head)
     if module.pairing != "half":
         raise BadValue(

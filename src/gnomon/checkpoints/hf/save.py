@@ -5,10 +5,10 @@ from typing import Any
 
 from torch import nn
 
-from gnomon.checkpoints.hf.load import POOLING
-from gnomon.checkpoints.hf.registry import family_for
+from gnomon.checkpoints.hf.load import GENERATION, POOLING
+from gnomon.checkpoints.hf.registry import family_for, whole
 from gnomon.checkpoints.native import draft, plain_name, unwrapped, write_json, write_tensors
-from gnomon.models import Model
+from gnomon.models import Model, Writer
 
 
 def save_hf(model: nn.Module, folder: str | Path, family: str | None = None) -> Path:
@@ -20,7 +20,7 @@ def save_hf(model: nn.Module, folder: str | Path, family: str | None = None) -> 
     """
     inner = unwrapped(model)
     kind = family_for(inner.config, family)
-    about = kind.write(inner.config)
+    about = kind.write(whole(inner.config))
     own = {plain_name(name): weight.detach() for name, weight in inner.state_dict().items()}
     tensors = {
         entry.theirs: entry.how.join([own[name] for name in entry.ours], inner.config)
@@ -29,9 +29,12 @@ def save_hf(model: nn.Module, folder: str | Path, family: str | None = None) -> 
     if inner.config.head == "pooled":  # the body alone, which has no name for itself
         tensors = {name.removeprefix(kind.prefix): tensor for name, tensor in tensors.items()}
     dtype = str(next(iter(own.values())).dtype).removeprefix("torch.")
+    marks = _marks(inner, about)
     with draft(folder) as new:
-        write_json(new / "config.json", {**_ends(inner), **about, **_labels(inner), "torch_dtype": dtype})
+        write_json(new / "config.json", {**about, **marks, **_labels(inner), "torch_dtype": dtype})
         write_tensors(new / "model.safetensors", tensors, {"format": "pt"})
+        if isinstance(inner, Writer):
+            write_json(new / GENERATION, marks)
         if inner.config.head == "pooled" and not inner.config.pooler:
             _write_pooling(new, inner)
         if inner.tokenizer is not None:
@@ -55,10 +58,16 @@ def _labels(model: Model) -> dict[str, Any]:
     return {"id2label": named, "label2id": {label: n for n, label in enumerate(model.labels)}}
 
 
-def _ends(model: Model) -> dict[str, Any]:
-    """The ids of marks; null where there is none, since a family's usual ones may not be in this vocabulary."""
-    eos = None if model.tokenizer is None else model.tokenizer.eos_id
-    return {"bos_token_id": None, "eos_token_id": eos, "pad_token_id": None}
+def _marks(model: Model, about: dict[str, Any]) -> dict[str, Any]:
+    """The ids of marks, and those that the family needs. Null says that there is none: a family's usual one may lie
+    outside this vocabulary."""
+    marks = {name: about.get(name) for name in ("bos_token_id", "pad_token_id", "decoder_start_token_id")}
+    own = None if model.tokenizer is None else model.tokenizer.eos_id
+    ends = list(dict.fromkeys(i for i in (own, *model.ends) if i is not None))
+    marks["eos_token_id"] = ends if len(ends) > 1 else ends[0] if ends else None
+    if model.start is not None:
+        marks["decoder_start_token_id"] = model.start
+    return marks
 
 
 __all__ = ["save_hf"]
