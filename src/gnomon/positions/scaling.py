@@ -237,7 +237,7 @@ class DynamicNTK(Scaling):
     def frequencies(self, base: float, d: int) -> list[float]:
         """Those of `factor` times the trained length, or of the frozen one."""
         length = round(self.factor * self.original_length) if self.freeze is None else self.freeze
-        return self._at(torch.tensor(length), base, d).tolist()
+        return self._at(torch.tensor(length, device="cpu"), base, d).tolist()
 
     def regime(self, length: Int) -> Int | None:
         """The length itself, past the trained one."""
