@@ -235,7 +235,12 @@ class Tokenizer:
     @cached_property
     def control_ids(self) -> frozenset[int]:
         """The ids that stand for no text."""
-        return frozenset(token["id"] for token in self._spec["added_tokens"] if token["special"])
+        return frozenset(self.controls.values())
+
+    @cached_property
+    def controls(self) -> dict[str, int]:
+        """The control tokens by name."""
+        return {token["content"]: token["id"] for token in self._spec["added_tokens"] if token["special"]}
 
     @cached_property
     def frame(self) -> tuple[list[int], list[int]]:
@@ -248,8 +253,7 @@ class Tokenizer:
     @cached_property
     def mask_id(self) -> int | None:
         """The id that stands for a token to be guessed, if there is one."""
-        named = {token["content"]: int(token["id"]) for token in self._spec["added_tokens"] if token["special"]}
-        return next((named[mark] for mark in MASK_MARKS if mark in named), None)
+        return next((self.controls[mark] for mark in MASK_MARKS if mark in self.controls), None)
 
     @cached_property
     def unk_id(self) -> int | None:
@@ -296,6 +300,11 @@ def _end_of_text(vocab: dict[str, int], mark: str | None) -> int | None:
     return next((vocab[name] for name in ([mark] if mark else END_MARKS) if name in vocab), None)
 
 
+def hidden_name(i: int) -> str:
+    """The name under which `encode` knows a control id; texts cannot hold it (U+10FFFF is no character)."""
+    return f"\U0010ffff{i}\U0010ffff"
+
+
 def _without_controls(spec: dict[str, Any]) -> dict[str, Any]:
     """The same tokenizer with its control tokens under names that no text holds, so that a text cannot call them.
 
@@ -303,7 +312,7 @@ def _without_controls(spec: dict[str, Any]) -> dict[str, Any]:
     words. The unknown token keeps its name, by which the model finds it.
     """
     unk = spec["model"].get("unk_token")
-    names = {t["content"]: f"\U0010ffff{t['id']}\U0010ffff" for t in spec["added_tokens"] if t["special"]}
+    names = {t["content"]: hidden_name(t["id"]) for t in spec["added_tokens"] if t["special"]}
     names.pop(unk, None)
     vocab = spec["model"]["vocab"]
     if isinstance(vocab, dict):
