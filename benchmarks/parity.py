@@ -15,9 +15,9 @@ from bench import machine
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "checkpoints" / "hf"))
 
-import transformers
-from cases import ALL
-from parity import Difference, differences
+import transformers  # noqa: E402
+from cases import ALL  # noqa: E402
+from parity import Difference, differences  # noqa: E402
 
 PAGE = ROOT / "docs" / "parity.md"
 INTRODUCTION = """\

@@ -154,6 +154,19 @@ def test_ends_and_start_go_along(tmp_path):
     assert hf.GenerationConfig.from_pretrained(tmp_path / "out").eos_token_id == [2, 7]
 
 
+@pytest.mark.parametrize("family", ["t5", "bart", "marian"])
+def test_a_translator_starts_and_ends_by_its_own_marks(tmp_path, family):
+    theirs, source = next(one for one in ALL if one.family == family).model(), draw_ids(2, 12)
+    theirs.generation_config.eos_token_id = None
+    written = theirs.generate(source, max_new_tokens=9, do_sample=False)[:, 1:].tolist()
+    theirs.generation_config.eos_token_id = [written[0][3], written[1][5]]
+    ours = loaded(theirs, tmp_path)
+    rows = [row.ids for row in ours.generate(source=source, max_new_tokens=9)]
+    assert rows == [row[: next(n for n, i in enumerate(row) if i in ours.ends) + 1] for row in written]
+    assert [len(row) < 9 for row in rows] == [True, True]
+    assert [row.ids for row in ours.generate(source=source, max_new_tokens=9, eos_ids=None)] == written
+
+
 def test_the_tokenizer_goes_along(tmp_path):
     ours = build(preset("mini-llama"))
     ours.tokenizer = Tokenizer.bytes()
