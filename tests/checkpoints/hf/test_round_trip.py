@@ -135,6 +135,27 @@ def test_a_vector_for_a_sentence_keeps_how_it_is_made(tmp_path):
         torch.testing.assert_close(ours(ids), want, rtol=0, atol=1e-5)
 
 
+def test_a_sentence_is_read_within_the_marks_that_its_tokenizer_expects(tmp_path):
+    """Sentence vectors of a BERT are those of [CLS] text [SEP]."""
+    import tokenizers
+    from tokenizers import models, pre_tokenizers, processors
+
+    from gnomon.models.neighbors import sentence_vectors
+
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "dog", "bit", "man", "x"]
+    core = tokenizers.Tokenizer(models.WordPiece({word: i for i, word in enumerate(words)}, unk_token="[UNK]"))
+    core.pre_tokenizer = pre_tokenizers.Whitespace()
+    core.add_special_tokens(words[:4])
+    core.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    theirs = next(one for one in ALL if one.family == "bert" and one.what == "Model").model()
+    theirs.save_pretrained(tmp_path)
+    core.save(str(tmp_path / "tokenizer.json"))
+    found = sentence_vectors(load(tmp_path), ["the dog bit", "man"])
+    with torch.no_grad():
+        want = [theirs(torch.tensor([ids])).pooler_output[0] for ids in ([2, 4, 5, 6, 3], [2, 7, 3])]
+    torch.testing.assert_close(found, torch.stack(want), rtol=0, atol=1e-5)
+
+
 def test_classes_keep_their_names(tmp_path):
     theirs = case("bert", "", "ForSequenceClassification", id2label={0: "bad", 1: "good"}).model()
     ours = loaded(theirs, tmp_path / "hf")
