@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from gnomon.models import EncoderDecoder as EncoderDecoder
     from gnomon.models import EncoderOnly as EncoderOnly
     from gnomon.models import ModelConfig as ModelConfig
+    from gnomon.models import neighbors as neighbors
+    from gnomon.models import sentence_vectors as sentence_vectors
     from gnomon.positions import PositionEncoding as PositionEncoding
     from gnomon.trace import Trace as Trace
 
@@ -57,6 +59,7 @@ _HOMES = {
     "Beam": "generate", "Constraints": "generate", "Contrastive": "generate", "DiverseBeam": "generate",
     "Greedy": "generate", "Lookup": "generate", "Sample": "generate", "Speculative": "generate",
     "DecoderOnly": "models", "EncoderDecoder": "models", "EncoderOnly": "models", "ModelConfig": "models",
+    "neighbors": "models", "sentence_vectors": "models",
     "load": "checkpoints", "save_model": "checkpoints", "train": "",
 }  # fmt: skip
 

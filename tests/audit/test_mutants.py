@@ -2,6 +2,7 @@
 
 import contextlib
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -80,3 +81,9 @@ def fingerprint() -> dict[str, int]:
             if isinstance(value, dict) and key == "KERNELS":
                 found |= {f"{key}.{k}": id(v) for k, v in value.items()}
     return found
+
+
+def test_the_front_page_counts_laws_and_mutants():
+    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    assert f"{len(LAWS)} laws" in text
+    assert f"{len(MUTANTS)} seeded faults" in " ".join(text.split())

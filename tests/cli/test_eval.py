@@ -61,6 +61,17 @@ def test_for_people_it_is_a_table():
     assert [line.split("  ")[0] for line in lines[2:]] == ["loss", "perplexity", "bits per byte"]
 
 
+def test_the_dtype_is_that_of_the_computation():
+    gnomon("train", "text.txt", *TEXT, *SMALL, "-o", "run", "--steps", 1)
+    losses = [
+        json.loads(gnomon("eval", "run", "--dtype", dtype, "--json", "--quiet").stdout)["loss"]
+        for dtype in ("auto", "float32", "float64", "bfloat16")
+    ]
+    assert losses[0] == losses[1]
+    assert len(set(losses)) == 3
+    assert losses == pytest.approx([losses[0]] * 4, rel=1e-2)
+
+
 def test_a_run_is_measured_from_any_folder(folder, monkeypatch):
     gnomon("train", "text.txt", *TEXT, *SMALL, "-o", "run", "--steps", 1)
     (folder / "elsewhere").mkdir()

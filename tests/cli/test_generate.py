@@ -279,6 +279,8 @@ def test_a_source_is_given_or_read_and_the_prompt_begins_the_answer(translation,
     assert gnomon(translation, "-p", "dos", *MORE).stdout == answer("dos") + "\n"
     assert gnomon(translation, "-s", "dos", "-p", "tw", *MORE).stdout == "tw" + answer("dos", "tw") + "\n"
     assert gnomon(translation, "-s", "dos", "-t", "0.8", *MORE).stdout == answer("dos", strategy=Sample(0.8)) + "\n"
+    begun = gnomon(translation, "-s", "dos", "--prompt-file", "-", *MORE, stdin="tw\n").stdout
+    assert begun == "tw" + answer("dos", "tw") + "\n"
     report = json.loads(gnomon(translation, "-s", "dos", "--json", *MORE).stdout)
     assert (report["source"], report["prompt"], report["texts"][0]["text"]) == ("dos", None, answer("dos"))
 

@@ -249,6 +249,20 @@ def test_no_text_of_a_beam_ends_before_the_least_length(tiny):
         assert not {1, 6} & set(ids[:-1])
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_texts_end_at_stop_strings_as_at_end_tokens_however_many_there_are(tiny, seed):
+    """Most of what may follow ends a text: the few best candidates do not hold enough that go on."""
+    model = tiny(seed=seed, vocab_size=257)
+    model.tokenizer = Tokenizer.bytes()
+    many = [i for i in range(128) if i % 8]
+    settings = {"strategy": Beam(4, n_best=4), "max_new_tokens": 6}
+    stopped = generate(model, [[1], [2]], stop=[chr(i) for i in many], **settings)
+    ended = generate(model, [[1], [2]], eos_ids=many, **settings)
+    assert_same(stopped, ended)
+    assert {g.finish_reason for g in stopped} == {"stop"}
+    assert [g.text for g in stopped] == [g.text for g in ended]
+
+
 def test_a_beam_goes_round_dead_ends_and_says_when_there_is_no_way(markov):
     model = markov({0: {1: 0.9, 2: 0.1}, 1: {3: 1.0}, 2: {4: 1.0}}, 5)
     closed = Constraints(allowed=lambda row, ids: {0: [1, 2], 1: [], 2: [4]}[ids[-1]])

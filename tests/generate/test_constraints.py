@@ -168,6 +168,17 @@ def test_a_callback_hears_the_row_and_its_ids(chain):
     assert heard == [(0, [1]), (1, [3, 2]), (0, [1, 2]), (1, [3, 2, 3])]
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=repr)
+def test_a_callback_is_never_asked_about_a_text_that_it_forbade(tiny, strategy):
+    """A grammar in a table: after 1 come 2 or 3, after those 4, then 1. The prompt suggests otherwise to whoever looks
+    it up; what is not in the table is a KeyError."""
+    model = tiny(vocab_size=12)
+    strategy = Speculative(tiny("rope", 9, vocab_size=12), Sample()) if strategy == "draft" else strategy
+    grammar = Constraints(allowed=lambda row, ids: {1: [2, 3], 2: [4], 3: [4], 4: [1]}[ids[-1]])
+    out = generate(model, [[1, 7, 1, 2, 9, 4, 1]], strategy=strategy, constraints=grammar, seeds=1, max_new_tokens=9)[0]
+    assert set(itertools.pairwise([1, *out.ids])) <= {(1, 2), (1, 3), (2, 4), (3, 4), (4, 1)}
+
+
 def test_the_most_probable_tokens_are_reported_on_request(tiny):
     model = tiny(vocab_size=12)
     for strategy in (Sample(2.0), Beam(3), Contrastive(), Lookup(ngram=1)):

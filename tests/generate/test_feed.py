@@ -1,5 +1,6 @@
 """The feed: where the tokens of uneven rows sit, step after step, and what becomes of rows that have ended."""
 
+import pytest
 import torch
 
 from gnomon.generate.feed import Feed
@@ -89,3 +90,56 @@ def test_full_is_told_of_the_rows_still_going(tiny):
 def test_logits_are_computed_wide(tiny):
     model = tiny().to(torch.float16)
     assert Feed(model, 1, model.cache(), held=False).read([[1, 2]]).dtype == torch.float32
+
+
+def test_fits_says_how_many_of_the_next_tokens_each_row_has_positions_for(tiny):
+    model = tiny("learned", max_positions=6)
+    feed = Feed(model, 3, model.cache(), held=True)
+    assert feed.fits(9) == [6, 6, 6]
+    feed.read([[1, 2, 3, 4], [1, 2], [1, 2, 3, 4, 5, 6]])
+    assert feed.fits(3) == [2, 3, 0]
+    assert feed.fits(9) == [2, 4, 0]
+    feed.keep([2, 0])
+    assert feed.fits(9) == [0, 2]
+
+
+@pytest.mark.parametrize("position", ["rope", "learned", "alibi"])
+def test_what_is_forgotten_was_never_read(tiny, position):
+    """Rows forget different numbers of tokens; what they read next sits, and sees, as if they had not read those."""
+    model = tiny(position)
+    feed, plain = (Feed(model, 3, model.cache(), held=False) for _ in range(2))
+    feed.read([[1, 2, 3, 9, 9], [4, 5, 9], [6, 7]])
+    feed.forget([2, 1, 0])
+    plain.read([[1, 2, 3], [4, 5], [6, 7]])
+    for rows in ([[8], [8, 10], []], [[11, 12], [], [13]], [[1], [2], [3]]):
+        mine, other = feed.read(rows), plain.read(rows)
+        for n, row in enumerate(rows):
+            if row:
+                torch.testing.assert_close(mine[n], other[n], atol=1e-4, rtol=0)
+
+
+def test_rows_may_be_repeated_and_go_on_apart(tiny):
+    model = tiny()
+    feed = Feed(model, 2, model.cache(), held=False)
+    feed.read([[1, 2, 3], [4]])
+    feed.keep([1, 0, 1])
+    out = feed.read([[5], [6], [7]])
+    for row, text in zip(out, ([4, 5], [1, 2, 3, 6], [4, 7]), strict=True):
+        alone = Feed(model, 1, model.cache(), held=False).read([text])[0]
+        torch.testing.assert_close(row, alone, atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("kind", ["growing", "preallocated", "rolling"])
+@pytest.mark.parametrize("read", [True, False])
+def test_a_fork_leaves_what_it_came_from_as_it_was(tiny, kind, read):
+    model = tiny(window=4)
+    feed = Feed(model, 2, model.cache(kind, capacity=20), held=True)
+    plain = Feed(model, 2, model.cache(kind, capacity=20), held=True)
+    for one in (feed, plain):
+        if read:
+            one.read([[1, 2, 3], [4]])
+    fork = feed.fork()
+    fork.read([[9, 9], [9, 9]])
+    fork.keep([1])
+    fork.read([[9]])
+    torch.testing.assert_close(feed.read([[5], [6]]), plain.read([[5], [6]]), atol=0, rtol=0)

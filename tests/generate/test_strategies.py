@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from gnomon.errors import BadValue
-from gnomon.generate import Greedy, Sample
+from gnomon.generate import Distribution, Greedy, Sample, Search, generate
 
 
 def rngs(n: int, start: int = 0) -> list[torch.Generator]:
@@ -118,3 +118,36 @@ def test_strategies_are_values():
     assert Sample(0.5, top_k=3) == Sample(0.5, top_k=3) != Sample(0.5)
     assert Greedy() == Greedy()
     assert repr(Greedy()) == "Greedy()"
+
+
+class EveryOther(Search):
+    """Writes the best token and then its own idea of what comes after: a search of four lines."""
+
+    def write(self, feed, rows, rules):
+        logits = feed.read([row.prompt_ids for row in rows])
+        while rows:
+            best = rules.must(logits, [row.history() for row in rows]).allowed.argmax(-1).tolist()
+            for row, i in zip(rows, best, strict=True):
+                yield row.take(i, 0.0, full=False)
+                if row.finish_reason is None:
+                    yield row.take(7, 0.0, full=False)
+            going = [n for n, row in enumerate(rows) if row.finish_reason is None]
+            feed.keep(going)
+            rows = [rows[n] for n in going]
+            logits = feed.read([row.ids[-2:] for row in rows]) if rows else None
+
+
+def test_a_search_of_ones_own_drives_the_feed_like_the_others(chain):
+    model = chain({1: [2], 7: [3]})
+    out = generate(model, [[1], [7]], strategy=EveryOther(), max_new_tokens=5)
+    assert [g.ids for g in out] == [[2, 7, 3, 7, 3], [3, 7, 3, 7, 3]]
+    cache = model.cache()
+    generate(model, [[1], [7]], strategy=EveryOther(), cache=cache, max_new_tokens=5)
+    assert cache.at.real.sum(1).tolist() == [5, 5]
+
+
+def test_a_distribution_says_what_its_choices_are_drawn_from():
+    logits = torch.tensor([[0.0, 2.0, 1.0], [3.0, 0.0, 3.0]])
+    assert Greedy().process(logits).softmax(-1).tolist() == [[0, 1, 0], [1, 0, 0]]
+    assert isinstance(Greedy(), Distribution)
+    assert isinstance(Sample(), Distribution)

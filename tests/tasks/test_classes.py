@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import gnomon as gn
-from gnomon.data import Tokenizer
+from gnomon.data import Corpus, Document, Tokenizer
 from gnomon.data.table import Example
 from gnomon.tasks.classes import Classes, ClassesKind, class_measures, classify, stdlib_functions
 from gnomon.train import TrainConfig
@@ -40,6 +40,8 @@ def test_accuracy_and_macro_f1_are_those_of_a_case_worked_by_hand():
     assert measures["accuracy"].value == pytest.approx(3 / 5)
     assert measures["macro F1"].value == pytest.approx((2 / 4 + 4 / 5) / 2)
     assert measures["accuracy"].low < 3 / 5 < measures["accuracy"].high
+    all_right = class_measures("", np.array([0, 1]), np.array([0, 1]), 2)["accuracy"]
+    assert all_right.low < 1 == all_right.value  # two hits of two are no certainty
 
 
 def test_an_epoch_takes_every_text_once(task):
@@ -75,9 +77,9 @@ def test_it_is_learned_and_measured_beside_what_is_simpler(task, model):
         optimizer.step()
     measures = task.evaluate(model).measures
     assert measures["accuracy"].value == measures["macro F1"].value == 1.0
-    assert measures["bag of words accuracy"].value == 1.0
-    assert measures["majority accuracy"].value == 0.5  # warm is more frequent where it was trained, not here
-    assert measures["majority macro F1"].value == pytest.approx((2 * 6 / (12 + 6)) / 2)
+    assert measures["accuracy bag of words"].value == 1.0
+    assert measures["accuracy majority"].value == 0.5  # warm is more frequent where it was trained, not here
+    assert measures["macro F1 majority"].value == pytest.approx((2 * 6 / (12 + 6)) / 2)
     labels, probabilities = zip(*classify(model, "ice and more", 12), strict=True)
     assert labels == ("cold", "warm")
     assert sum(probabilities) == pytest.approx(1)
@@ -125,9 +127,15 @@ def test_what_cannot_be_learned_is_named(tmp_path, task, model):
         classify(gn.DecoderOnly(257, 16, 1, 2), "x")
 
 
-def test_the_example_is_twenty_packages_without_docstrings_and_without_repeats():
+def test_the_example_is_the_twenty_packages_with_the_most_functions(monkeypatch):
+    """Package p00 has 2 functions, p01 has 3 and so on: p00 and p01 are left out, and so is what is in no package, what
+    is shorter than three lines, and what two packages share."""
+    shared = "def shared():\n    x = 1\n    return x\n"
+    documents = [Document("stdlib/alone.py", "def alone(a):\n    b = a\n    return b\n")]
+    for p in range(22):
+        functions = [f'def f{i}(p{p}):\n    """Say {p}."""\n    x = {i}\n    return x\n' for i in range(p + 2)]
+        documents.append(Document(f"stdlib/p{p:02}/inner/file.py", "".join(functions) + shared + "def g(): pass\n"))
+    monkeypatch.setattr(Corpus, "open", lambda source: Corpus.from_documents(documents, source))
     found = stdlib_functions()
-    assert len({label for _, label in found}) == 20
-    assert len({text for text, _ in found}) == len(found) > 2000
-    assert all("def " in text.split("\n")[0] for text, _ in found)
-    assert all(text.count("\n") >= 2 for text, _ in found)
+    assert Counter(label for _, label in found) == {f"p{p:02}": p + 2 for p in range(2, 22)}
+    assert found[0] == Example("def f0(p2):\n    x = 0\n    return x", "p02")

@@ -144,5 +144,19 @@ def test_what_cannot_be_learned_is_named(task, tokenizer):
         task.check(pooled, CONFIG)
 
 
+def test_a_model_with_another_head_is_given_one_for_gaps():
+    sizes = {
+        "architecture": "encoder-only",
+        "vocab_size": 258,
+        "d_model": 16,
+        "n_layers": 1,
+        "n_heads": 2,
+        "causal": False,
+    }
+    for head, expected in (("pooled", "masked"), ("masked", "masked"), ("tokens", "tokens")):
+        config = gn.ModelConfig.from_dict({**sizes, "head": head})
+        assert MaskedKind().new_model(config).config.head == expected
+
+
 def test_the_kind_gives_every_tokenizer_a_mask():
     assert MaskedKind().vocabulary(Tokenizer.bytes()).mask_id == 257

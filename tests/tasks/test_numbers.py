@@ -6,6 +6,7 @@ import torch
 
 from gnomon.data import Tokenizer
 from gnomon.errors import BadInput, BadValue
+from gnomon.models import EncoderDecoder
 from gnomon.tasks.numbers import NumbersKind, log_uniform, spell, uniform
 from gnomon.train import TrainConfig
 
@@ -47,7 +48,7 @@ def test_no_number_that_is_held_out_is_ever_trained_on():
     assert met | held == set(range(1000))
 
 
-def test_at_most_about_a_fifth_of_any_range_is_held_out_and_never_zero():
+def test_no_more_than_about_a_fifth_of_short_numbers_is_held_out_and_never_zero():
     held = np.array(sorted({n for numbers in NumbersKind().held_out.values() for n in numbers}))
     for top in (10, 100, 1000):
         assert np.sum(held < top) <= 0.3 * top
@@ -94,11 +95,21 @@ def test_the_fingerprint_tells_directions_and_limits_apart_but_not_settings_of_t
     assert SMALL.task(tokenizer, TrainConfig(length=128, seed=5)).fingerprint in prints
 
 
+@pytest.mark.parametrize(("position", "alike"), [("rope", True), ("alibi", True), ("learned", False)])
+def test_only_with_absolute_positions_an_encoder_tells_7_from_77(position, alike):
+    torch.manual_seed(0)
+    model = EncoderDecoder(257, 16, 2, 2, position=position, max_positions=8).double()
+    one, two = model.encode(torch.tensor([[55]])).states, model.encode(torch.tensor([[55, 55]])).states
+    assert torch.allclose(one[:, :1], two[:, 1:]) is alike
+    assert NumbersKind.default_model["position"] == "learned"
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"source": "en", "target": "en"}, "source and target are both en"),
         ({"limit": 10}, "limit must be between 100 and"),
+        ({"limit": 10**8}, "limit must be between 100 and"),
         ({"limit": 1000, "count": 51}, "count must be between 1 and a twentieth of the limit, 50"),
     ],
 )

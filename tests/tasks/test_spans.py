@@ -185,3 +185,10 @@ def test_a_model_that_cannot_learn_it_is_named(task, model, tokenizer):
             task.check(other, CONFIG)
         with pytest.raises(gn.BadValue):
             find_spans(other, "x")
+
+
+def test_only_as_many_held_out_files_are_read_as_the_settings_ask_for(tokenizer):
+    training, held_out = Corpus.from_texts(TEXTS).split(0.5)
+    few = Spans(training, held_out, tokenizer, TrainConfig(length=32, eval_windows=10))  # 10 middles of 16 tokens
+    assert 160 <= sum(len(s.ids) for s in few.held_out) < 160 + max(len(text) for text in TEXTS)
+    assert {s.text for s in few.held_out} < {document.text for document in held_out.documents}

@@ -9,7 +9,8 @@ from torch import nn
 
 from gnomon.data import windows_for_eval
 from gnomon.train import evaluate
-from gnomon.train.evaluation import of_losses
+from gnomon.train.evaluation import Evaluation, of_losses
+from gnomon.train.measure import share
 
 
 class Uniform(nn.Module):
@@ -68,3 +69,19 @@ def test_an_absurd_loss_has_an_infinite_perplexity_and_no_error():
     found = of_losses(np.array([1000.0]), np.array([1.0]))
     assert found.measures["perplexity"].value == math.inf
     assert "perplexity inf" in str(found)
+
+
+def test_measures_are_written_for_people_and_named_for_programs():
+    found = Evaluation({"loss": share(1, 3), "exact match log-uniform": share(995, 1000), "BLEU": share(1, 2)}, 7)
+    assert str(found) == "loss 0.3333, exact match log-uniform 99.5 %, BLEU 0.5"
+    assert list(found.as_metrics()) == ["valid_loss", "valid_exact_match_log_uniform", "valid_bleu"]
+    assert found.loss == 1 / 3
+
+
+def test_the_interval_of_a_loss_holds_it_and_that_of_perplexity_is_its_exponential(text, build):
+    found = evaluate(build(), windows_for_eval(text.valid, 8)).measures
+    loss, perplexity = found["loss"], found["perplexity"]
+    assert loss.low < loss.value < loss.high
+    for end in ("low", "value", "high"):
+        assert getattr(perplexity, end) == pytest.approx(math.exp(getattr(loss, end)))
+    assert loss.count == len(windows_for_eval(text.valid, 8).ids)

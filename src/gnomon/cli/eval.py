@@ -46,10 +46,11 @@ def command(
 
     set_threads(threads)
     where = resolve_device(device)
-    model = load(run, where)
+    precision = training_dtype(dtype, where)
+    model = load(run, where, precision if precision.itemsize >= 4 else None)  # narrower ones are for the products alone
     kind, task, config = _on_data(run, model, data, quiet) if data else _as_trained(run, model, quiet)
     task.check(model, config)
-    evaluation = task.evaluate(model, training_dtype(dtype, where))
+    evaluation = task.evaluate(model, precision)
     if as_json:
         print_json({"run": run, "task": kind.name, **measures_json(evaluation)})
     else:

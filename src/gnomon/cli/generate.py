@@ -31,6 +31,7 @@ from gnomon.cli.page import Page
 from gnomon.errors import BadInput, BadValue
 
 if TYPE_CHECKING:
+    from gnomon.generate import Constraints, Strategy
     from gnomon.models import Writer
 
 ALIASES = {"max-tokens": "max-new-tokens", "temp": "temperature"}  # what other programs call them; help shows ours
@@ -79,16 +80,14 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     check_options(ctx)  # what is wrong with these is said before anything is read
     constraints_of(ctx)
     p = ctx.params
-    if p["interactive"] and (p["as_json"] or p["prompt_file"] is not None or p["prompt"] is not None or p["source"]):
-        raise BadValue(
-            "--interactive asks for texts and shows them: leave --prompt, --prompt-file, --source and --json"
-        )
-    text = None if p["interactive"] or p["source"] is not None else _prompt(p["prompt"], p["prompt_file"])
-    desk = Desk.of(ctx)
+    prompted = p["prompt"] is not None or p["prompt_file"] is not None
     if p["interactive"]:
-        desk.converse()
+        if p["as_json"] or prompted or p["source"] is not None:
+            raise BadValue("--interactive asks for texts and shows them: leave --prompt, --source and --json out")
+        Desk.of(ctx).converse()
     else:
-        desk.write(text)
+        text = _prompt(p["prompt"], p["prompt_file"]) if prompted or p["source"] is None else None
+        Desk.of(ctx).write(text)
 
 
 @dataclass(frozen=True)
@@ -98,8 +97,9 @@ class Desk:
     ctx: click.Context
     model: "Writer"
     reads_source: bool
-    strategy: Any
-    settings: dict[str, Any]
+    strategy: "Strategy"
+    constraints: "Constraints"
+    eos_ids: list[int]
 
     @classmethod
     def of(cls, ctx: click.Context) -> "Desk":
@@ -113,21 +113,16 @@ class Desk:
         if p["source"] is not None and not reads:
             raise BadValue("this model has no encoder to read a source with: give the text as --prompt")
         assert model.tokenizer is not None
-        settings = {
-            "max_new_tokens": p["max_new_tokens"],
-            "min_new_tokens": p["min_new_tokens"],
-            "stop": p["stop"],
-            "eos_ids": eos_ids(p["eos"], model.tokenizer),
-            "constraints": constraints_of(ctx),
-            "top_logprobs": p["logprobs"] or 0,
-        }
-        return cls(ctx, model, reads, strategy_of(ctx, reads, draft), settings)
+        ends = eos_ids(p["eos"], model.tokenizer)
+        return cls(ctx, model, reads, strategy_of(ctx, reads, draft), constraints_of(ctx), ends)
 
     def write(self, text: str | None) -> None:
-        """Write about one text, and print it as the options say."""
+        """Write about the source, or about the text where no source was given, and print it as the options say."""
         p = self.ctx.params
-        source = p["source"] if text is None else text if self.reads_source else None
-        prompt = text if text is not None and not self.reads_source else p["prompt"] if text is None else None
+        if p["source"] is not None:
+            prompt, source = text, p["source"]
+        else:
+            prompt, source = (None, text) if self.reads_source else (text, None)
         page = self._page(prompt or "")
         try:
             self._generate(page, prompt, source)
@@ -164,9 +159,14 @@ class Desk:
             None if prompt is None else [prompt] * n,
             source=None if source is None else [source] * n,
             strategy=self.strategy,
+            max_new_tokens=p["max_new_tokens"],
+            min_new_tokens=p["min_new_tokens"],
             seeds=p["seed"],
+            eos_ids=self.eos_ids,
+            stop=p["stop"],
+            constraints=self.constraints,
+            top_logprobs=p["logprobs"] or 0,
             on_token=page.take,
-            **self.settings,
         )
         page.close(results, p["tree"], p["logprobs"])
 

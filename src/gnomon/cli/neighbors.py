@@ -13,7 +13,7 @@ from gnomon.errors import BadInput, BadValue
 
 if TYPE_CHECKING:
     from gnomon.models import Model
-    from gnomon.models.neighbors import Neighbor
+    from gnomon.models.nearness import Neighbor
     from gnomon.plots.picture import Picture
 
 WIDTH = 76  # characters of a sentence that are printed
@@ -45,7 +45,7 @@ def command(
     """
     from gnomon.checkpoints import load
     from gnomon.device import set_threads
-    from gnomon.models.neighbors import neighbors, token_id, tokenizer_of
+    from gnomon.models.nearness import neighbors, token_id, tokenizer_of
     from gnomon.plots.picture import picture_format
 
     if not words and drawn is None:
@@ -93,7 +93,7 @@ def _lines(path: Path) -> list[str]:
 
 def _alike(model: "Model", queries: Sequence[str], lines: Sequence[str], top: int) -> Near:
     """The lines nearest to each query, without itself."""
-    from gnomon.models.neighbors import Neighbor, nearest, sentence_vectors
+    from gnomon.models.nearness import Neighbor, nearest, sentence_vectors
 
     if blank := [query for query in queries if not query.strip()]:
         raise BadValue(f"{blank[0]!r} is no sentence")
@@ -107,7 +107,7 @@ def _alike(model: "Model", queries: Sequence[str], lines: Sequence[str], top: in
 
 def _map_of_tokens(model: "Model", found: Near) -> "Picture":
     """The words with their neighbours; without words every token of the table, named where it is a word."""
-    from gnomon.models.neighbors import token_id, token_vectors, tokenizer_of, written_tokens
+    from gnomon.models.nearness import token_id, token_vectors, tokenizer_of, written_tokens
     from gnomon.plots.vector_map import vector_map
 
     tokenizer, table = tokenizer_of(model), token_vectors(model)
@@ -123,7 +123,7 @@ def _map_of_tokens(model: "Model", found: Near) -> "Picture":
 
 def _map_of_sentences(model: "Model", found: Near, lines: Sequence[str]) -> "Picture":
     """The queries with their neighbours among all lines."""
-    from gnomon.models.neighbors import sentence_vectors
+    from gnomon.models.nearness import sentence_vectors
     from gnomon.plots.vector_map import vector_map
 
     near = _grouped((-1 - n, [m.place for m in near]) for n, near in enumerate(found.values()))

@@ -58,7 +58,7 @@ def _spans(run: Path, model: "Model", text: str, as_json: bool) -> None:
     from gnomon.data.spans import kinds_of
     from gnomon.tasks.spans import find_spans
 
-    spans = find_spans(model, text, _length(run, 256))
+    spans = find_spans(model, text, _length(run, 128))
     if as_json:
         plain = [{**span._asdict(), "text": text[span.start : span.end]} for span in spans]
         print_json({"run": run, "text": text, "spans": plain})

@@ -41,7 +41,7 @@ def python_spans(text: str) -> list[Span]:
                 kind = "keyword" if what == "NAME" and keyword.iskeyword(token.string) else _KIND_OF[what]
                 spans.append(Span(start, end, kind))
     except (tokenize.TokenError, SyntaxError) as error:
-        raise BadInput(f"this is not Python source: {error}") from error
+        raise BadInput(f"this is not Python source: {error.args[0]}") from error
     return spans
 
 
@@ -53,7 +53,7 @@ def python_functions(text: str) -> Iterator[str]:
     try:
         outermost = _functions(ast.parse(text))
     except (SyntaxError, ValueError) as error:
-        raise BadInput(f"this is not Python source: {error}") from error
+        raise BadInput(f"this is not Python source: {error.args[0]}") from error
     for node in outermost:
         first, last = node.lineno, node.end_lineno or node.lineno
         said = node.body[0]

@@ -16,7 +16,7 @@ from gnomon.errors import BadValue
 from gnomon.generate.feed import Feed
 from gnomon.generate.hypotheses import Group, Hypothesis, Outlook, Scoring, worth
 from gnomon.generate.row import Row, Token
-from gnomon.generate.rules import Rules, View, check_choice
+from gnomon.generate.rules import Rules, View, stuck
 from gnomon.generate.search import Search
 from gnomon.generate.tree import Record
 
@@ -102,7 +102,7 @@ class Task:
         """Hand over the rest of the best text; the others become its alternatives."""
         best = self._results(n_best)
         if not best:
-            check_choice(torch.full((1, 1), -torch.inf), [self.row.history()])
+            raise stuck(self.row.history())
         tree = self.record.tree([h.node for h in best])
         others = []
         for h in best[1:]:

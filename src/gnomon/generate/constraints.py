@@ -81,8 +81,17 @@ class Constraints:
         """The callback's ban."""
         if self.allowed is None:
             return logits
-        answers = [self._asked(h, logits.shape[-1]) for h in histories]
+        answers = [self.asked(h) for h in histories]
+        for h, ids in zip(histories, answers, strict=True):
+            wrong = [i for i in ids or () if not 0 <= i < logits.shape[-1]]
+            if wrong:
+                raise BadValue(f"allowed returned the id {wrong[0]} for row {h.row}: ids run to {logits.shape[-1] - 1}")
         return only(logits, answers)
+
+    def asked(self, history: History) -> list[int] | None:
+        """What the callback lets follow this history; None: everything."""
+        answer = None if self.allowed is None else self.allowed(history.row, history.ids)
+        return None if answer is None else [int(i) for i in answer]
 
     def force(self, logits: Float, free: Float, histories: Sequence[History]) -> Float:
         """The prefix; `free` are the logits before the bans."""
@@ -94,17 +103,6 @@ class Constraints:
 
     def _words(self) -> list[Sequence[int]]:
         return [word for word in self.bad_words if not isinstance(word, str)]
-
-    def _asked(self, history: History, vocab_size: int) -> list[int] | None:
-        assert self.allowed is not None
-        answer = self.allowed(history.row, history.ids)
-        if answer is None:
-            return None
-        ids = [int(i) for i in answer]
-        wrong = [i for i in ids if not 0 <= i < vocab_size]
-        if wrong:
-            raise BadValue(f"allowed returned the id {wrong[0]} for row {history.row}: ids run to {vocab_size - 1}")
-        return ids
 
 
 NO_CONSTRAINTS = Constraints()

@@ -4,6 +4,7 @@ Strategies drive it: read, keep (go on with these rows, which may be repeated), 
 """
 
 import math
+from bisect import bisect
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -79,7 +80,7 @@ class Feed:
         if self._fits(at):
             return [n] * len(self.going)
         rows = [at.rows(self._index([row])) for row in range(len(self.going))]
-        return [next(m for m in range(n, -1, -1) if m == 0 or self._fits(row.tokens(slice(0, m)))) for row in rows]
+        return [bisect(range(1, n + 1), False, key=lambda m: not self._fits(row.tokens(slice(0, m)))) for row in rows]
 
     def full(self) -> list[bool]:
         """Of each row still going, whether the model has no position for one more token."""
@@ -146,7 +147,7 @@ class Feed:
         return True
 
     def _index(self, rows: Sequence[int]) -> Int:
-        return torch.tensor(rows, device=self.device)
+        return torch.tensor(rows, dtype=torch.long, device=self.device)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from gnomon.generate.row import Row, Token
 from gnomon.generate.rules import Rules
 from gnomon.generate.search import Search
 from gnomon.generate.strategies import GREEDY, Distribution
-from gnomon.generate.verify import Draft, Drafter, verified
+from gnomon.generate.verify import Draft, Drafter, check_distribution, verified
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,7 @@ class Lookup(Search):
 
     def __post_init__(self) -> None:
         """Raise BadValue for a setting that cannot be right."""
+        check_distribution(self.strategy)
         if self.ngram < 1 or self.length < 1:
             raise BadValue(f"ngram and length are at least 1, got {self.ngram} and {self.length}")
 
@@ -47,7 +48,7 @@ class Lookup(Search):
 
     def write(self, feed: Feed, rows: list[Row], rules: Rules) -> Iterator[Token]:
         """One forward a step for all rows, whatever each of them accepts."""
-        drafter = _Echo(self.ngram, feed.model.config.vocab_size)
+        drafter = _Echo(self.ngram, feed.model.config.vocab_size, rules)
         return verified(feed, rows, rules, drafter, self.strategy, self.length)
 
 
@@ -55,10 +56,13 @@ class Lookup(Search):
 class _Echo(Drafter):
     ngram: int
     vocab_size: int
+    rules: Rules
 
     def draft(self, rows: Sequence[Row], most: Sequence[int]) -> list[Draft]:
         """What followed the longest run of last tokens where it stood last."""
-        return [self._certain(self._found(row, n)) for row, n in zip(rows, most, strict=True)]
+        found = [self._found(row, n) for row, n in zip(rows, most, strict=True)]
+        kept = [self.rules.admitted(row.history(), ids) for row, ids in zip(rows, found, strict=True)]
+        return [self._certain(ids[:n]) for ids, n in zip(found, kept, strict=True)]
 
     def _found(self, row: Row, most: int) -> list[int]:
         text = [*row.prompt_ids, *row.ids]

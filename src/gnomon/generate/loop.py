@@ -112,7 +112,7 @@ def begin(model: LanguageModel, ask: Request) -> tuple[list[Row], Iterator[Token
     """Check everything; return the rows, and the tokens, which are written into them as the iterator is advanced."""
     if not model.config.causal:
         raise BadValue("this model is bidirectional: tokens see those after them, so no text can be continued with it")
-    search = ask.strategy if isinstance(ask.strategy, Search) else Stepwise(ask.strategy)
+    search = _search(ask.strategy)
     mine = ask.cache if isinstance(ask.cache, Cache) else None
     sources = sources_of(model, ask.source, mine)
     ids = _prompts(model, ask.prompts, sources, goes_on=mine is not None and mine.at is not None)
@@ -126,6 +126,14 @@ def begin(model: LanguageModel, ask: Request) -> tuple[list[Row], Iterator[Token
     ]
     rules = Rules(model, ask.ends, ask.constraints, ask.top_logprobs, feed.device)
     return rows, _write(search, feed, rows, rules)
+
+
+def _search(strategy: Strategy) -> Search:
+    if isinstance(strategy, Search):
+        return strategy
+    if not isinstance(strategy, Chooser):
+        raise BadValue(f"a strategy is an object such as Greedy(), Sample(0.8) or Beam(4), got {strategy!r}")
+    return Stepwise(strategy)
 
 
 def _write(search: Search, feed: Feed, rows: list[Row], rules: Rules) -> Iterator[Token]:

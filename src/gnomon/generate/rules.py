@@ -76,22 +76,44 @@ class Rules:
         check_choice(view.allowed, histories)
         return view
 
+    def admitted(self, history: History, ids: Sequence[int]) -> int:
+        """How many of `ids`, one after another, the callback lets follow: it is never asked about a text with a token
+        that it forbade."""
+        for n, i in enumerate(ids):
+            following = self.constraints.asked(History(history.row, history.prompt, [*history.new, *ids[:n]]))
+            if following is not None and i not in following:
+                return n
+        return len(ids)
+
     def _not_yet(self, logits: Float, histories: Sequence[History]) -> Float:
         """No end token before the least length."""
+        if self._least == 0:
+            return logits
         early = torch.tensor([len(h.new) < self._least for h in histories], device=logits.device)
         return torch.where(early[:, None], forbid(logits, self._ends), logits) if bool(early.any()) else logits
 
 
 def check_choice(allowed: Float, histories: Sequence[History]) -> None:
     """BadInput where a history has no token to go on with."""
-    _check(allowed, histories, "the constraints leave no token to choose; loosen them")
+    _check(allowed, histories, STUCK)
+
+
+def stuck(history: History) -> BadInput:
+    """The error of a history that has no token to go on with."""
+    return _at(history, STUCK)
+
+
+STUCK = "the constraints leave no token to choose; loosen them"
 
 
 def _check(logits: Float, histories: Sequence[History], says: str) -> None:
     broken = ~logits.amax(-1).isfinite()
     if bool(broken.any()):
-        history = histories[int(broken.nonzero()[0])]
-        raise BadInput(f"row {history.row}, new token {len(history.new) + 1}: {says}")
+        raise _at(histories[int(broken.nonzero()[0])], says)
 
 
-__all__ = ["Rules", "View", "check_choice"]
+def _at(history: History, says: str) -> BadInput:
+    return BadInput(f"row {history.row}, new token {len(history.new) + 1}: {says}")
+
+
+__all__ = ["Rules", "View", "check_choice", "stuck"]

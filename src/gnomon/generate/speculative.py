@@ -14,7 +14,7 @@ from gnomon.generate.rules import Rules
 from gnomon.generate.search import Search
 from gnomon.generate.source import read_sources
 from gnomon.generate.strategies import GREEDY, Distribution
-from gnomon.generate.verify import Draft, Drafter, verified
+from gnomon.generate.verify import Draft, Drafter, check_distribution, verified
 from gnomon.shapes import Float
 
 
@@ -33,6 +33,7 @@ class Speculative(Search):
 
     def __post_init__(self) -> None:
         """Raise BadValue for a setting that cannot be right."""
+        check_distribution(self.strategy)
         if self.length < 1:
             raise BadValue(f"length counts drafted tokens, so it is at least 1; got {self.length}")
         if not self.draft.config.causal:
@@ -85,19 +86,20 @@ class ModelDrafter(Drafter):
         texts = [[*row.prompt_ids, *row.ids] for row in rows]
         unread = [text[len(read) :] for text, read in zip(texts, self.read, strict=True)]
         fits = self.feed.fits(max(map(len, unread)) + max(most))
-        most = [
-            max(0, min(n, room - len(ids) + 1)) for n, room, ids in zip(most, fits, unread, strict=True)
-        ]  # the last drafted token is not read
+        rooms = [room - len(ids) + 1 for room, ids in zip(fits, unread, strict=True)]  # the last one is not read
+        most = [max(0, min(both)) for both in zip(most, rooms, strict=True)]
         drafts = [Draft([], []) for _ in rows]
         for step in range(max(most)):
             chunk = [
                 (unread[n] if step == 0 else drafts[n].ids[-1:]) if step < most[n] else [] for n in range(len(rows))
             ]
+            if not any(chunk):
+                break
             logits = self.feed.read(chunk)
-            for n, ids in enumerate(chunk):
-                self.read[n] = [*self.read[n], *ids]
-                if ids and not self._propose(rows[n], logits[n : n + 1], drafts[n]):
-                    most[n] = 0
+            self.read = [[*read, *ids] for read, ids in zip(self.read, chunk, strict=True)]
+            asked = [n for n, ids in enumerate(chunk) if ids]
+            for n in self._propose(rows, logits, drafts, asked):
+                most[n] = 0
         return drafts
 
     def _follow(self, rows: Sequence[Row]) -> None:
@@ -110,16 +112,21 @@ class ModelDrafter(Drafter):
         self.feed.forget(wrong)
         self.read = [read[:n] for read, n in zip(self.read, kept, strict=True)]
 
-    def _propose(self, row: Row, logits: Float, draft: Draft) -> bool:
-        """Draft one more token; False where the constraints leave none."""
-        allowed = self.rules.look(logits, [row.history(draft.ids)]).allowed
-        if not bool(allowed.amax().isfinite()):
-            return False
-        q = self.strategy.process(allowed).softmax(-1)
-        u = torch.rand(1, generator=row.rng, dtype=torch.float64)
-        draft.ids.append(int(inverse_cdf(q.log(), u)[0]))
-        draft.q.append(q[0].cpu())
-        return True
+    def _propose(
+        self, rows: Sequence[Row], logits: Float, drafts: Sequence[Draft], asked: Sequence[int]
+    ) -> Iterator[int]:
+        """Draft one more token for the rows `asked`; those that the constraints leave none."""
+        own = logits[torch.tensor(asked, device=logits.device)]
+        allowed = self.rules.look(own, [rows[n].history(drafts[n].ids) for n in asked]).allowed
+        alive = allowed.amax(-1, keepdim=True).isfinite()
+        q = self.strategy.process(allowed.where(alive, 0.0)).softmax(-1).cpu()
+        for n, chances, goes_on in zip(asked, q, alive[:, 0].tolist(), strict=True):
+            if goes_on:
+                u = torch.rand(1, generator=rows[n].rng, dtype=torch.float64)
+                drafts[n].ids.append(int(inverse_cdf(chances.log()[None], u)[0]))
+                drafts[n].q.append(chances)
+            else:
+                yield n
 
 
 def _common(a: Sequence[int], b: Sequence[int]) -> int:

@@ -6,7 +6,7 @@ tokens depend on its own logits and its own seed, never on its batch mates.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 
@@ -14,6 +14,7 @@ from gnomon.generate.logits import inverse_cdf, min_p, temperature, top_k, top_p
 from gnomon.shapes import Float, Int
 
 
+@runtime_checkable
 class Chooser(Protocol):
     """Anything that can choose. It is a strategy with no more than this."""
 
@@ -21,6 +22,7 @@ class Chooser(Protocol):
         """Logits (B, V), float32 or float64 and none of them NaN, and a generator per row -> ids (B,)."""
 
 
+@runtime_checkable
 class Distribution(Chooser, Protocol):
     """A chooser that can say from which distribution it draws."""
 

@@ -6,9 +6,10 @@ from gnomon.models.decoder_only import DecoderOnly
 from gnomon.models.encoder_decoder import EncoderDecoder
 from gnomon.models.encoder_only import EncoderOnly
 from gnomon.models.model import Model
+from gnomon.models.nearness import neighbors, sentence_vectors
 from gnomon.models.writer import Writer
 
 __all__ = [
     "ARCHITECTURES", "PRESETS", "DecoderOnly", "EncoderDecoder", "EncoderOnly", "Model", "ModelConfig", "Writer",
-    "build", "preset",
+    "build", "neighbors", "preset", "sentence_vectors",
 ]  # fmt: skip

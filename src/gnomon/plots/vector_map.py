@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gnomon.errors import BadValue
-from gnomon.models.neighbors import plane
+from gnomon.models.nearness import plane
 from gnomon.plots.picture import Picture
 from gnomon.plots.style import BLUE, GREEN, INK, MUTED, ORANGE, PURPLE, drawable, drawing, in_order, panels
 from gnomon.shapes import Float

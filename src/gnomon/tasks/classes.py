@@ -32,7 +32,7 @@ from gnomon.tasks.kind import Kind
 from gnomon.tasks.labelled import Labelled, check_encoder
 from gnomon.train import Evaluation, Measure, TrainConfig
 from gnomon.train.evaluation import of_losses
-from gnomon.train.measure import bootstrap
+from gnomon.train.measure import bootstrap, share
 from gnomon.train.step import mixed
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
@@ -55,8 +55,9 @@ class ClassesKind(Kind):
         "n_heads": 4, "position": "rope", "init_std": 0.1, "pooling": "mean", "dropout": 0.2,
     }  # fmt: skip
     default_train = TrainConfig(
-        steps=1500, batch_size=32, length=128, lr=2e-3, warmup=100, eval_every=None, sample_every=None, save_every=500
-    )
+        steps=900, batch_size=32, length=128, lr=2e-3, warmup=100, eval_every=None, eval_windows=10_000,
+        sample_every=None, save_every=300,
+    )  # fmt: skip
 
     sources: tuple[str, ...] = ("stdlib",)
     held_out: float = 0.2
@@ -185,8 +186,8 @@ class Classes:
             np.ones(len(some)),
             {
                 **class_measures("", scores.argmax(1), there, len(self.labels)),
-                **class_measures("bag of words ", guessed, there, len(self.labels)),
-                **class_measures("majority ", np.full(len(some), self.labels.index(most)), there, len(self.labels)),
+                **class_measures(" bag of words", guessed, there, len(self.labels)),
+                **class_measures(" majority", np.full(len(some), self.labels.index(most)), there, len(self.labels)),
             },
         )
 
@@ -211,8 +212,8 @@ def class_measures(name: str, said: Ints, there: Ints, n: int) -> dict[str, Meas
         return float((2 * hits / np.maximum(claimed + real, 1))[counted].mean())
 
     return {
-        f"{name}accuracy": bootstrap(lambda times: float(times @ hit / times.sum()), len(hit)),
-        f"{name}macro F1": bootstrap(macro, len(hit)),
+        f"accuracy{name}": share(int(hit.sum()), len(hit)),
+        f"macro F1{name}": bootstrap(macro, len(hit)),
     }
 
 

@@ -7,7 +7,7 @@ the model cannot rely on seeing a mask (section 3.1 there). Which ones they are 
 import hashlib
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -65,7 +65,7 @@ class MaskedKind(TextKind):
 
     def new_model(self, config: ModelConfig) -> Model:
         """An encoder with a head over the vocabulary."""
-        return build(config)
+        return build(config if config.head in ("masked", "tokens") else replace(config, head="masked"))
 
     def title(self) -> str:
         """The name of the task."""

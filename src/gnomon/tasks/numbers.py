@@ -2,8 +2,11 @@
 
 Two sets of numbers are held out: one uniform, in which almost all numbers have as many digits as the limit, and one
 log-uniform, in which all lengths are as frequent. What is trained on is drawn half and half in the same two ways, and
-a number that is held out is drawn again. At most one number in five of any range can be held out, and 0 never is:
-nothing else would teach its word.
+a number that is held out is left out. Of short numbers no more than about one in five is held out, so that the others
+teach their words, and 0 never is: its word occurs in no other number.
+
+Positions are absolute, because digits have to be counted. Where position only acts between tokens, as in RoPE or ALiBi,
+tokens that are all alike keep the same vector however many they are, and 7 reads like 77.
 """
 
 import hashlib
@@ -44,7 +47,8 @@ class NumbersKind(Kind):
     about = "Translate numbers in words: --source and --target are en, es, pt, pt-br or digits."
     default_model: ClassVar[Mapping[str, object]] = {
         "architecture": "encoder-decoder", "vocab_size": 1024, "d_model": 128, "n_layers": 2, "n_heads": 4,
-        "position": "rope", "norm": "rmsnorm", "activation": "silu", "gated": True, "bias": False,
+        "position": "learned", "max_positions": 64, "norm": "rmsnorm", "activation": "silu", "gated": True,
+        "bias": False,
     }  # fmt: skip
     default_train = TrainConfig(
         steps=2000, batch_size=64, lr=2e-3, warmup=150, eval_windows=1000, eval_every=None, sample_every=None,
@@ -59,8 +63,8 @@ class NumbersKind(Kind):
     def __post_init__(self) -> None:
         if self.source == self.target:
             raise BadValue(f"source and target are both {self.source}: choose two of {', '.join(get_args(Language))}")
-        if not 100 <= self.limit <= 10**9:
-            raise BadValue(f"limit must be between 100 and 10^9, got {self.limit}")
+        if not 100 <= self.limit <= 10**7:
+            raise BadValue(f"limit must be between 100 and 10 000 000, got {self.limit}")
         most = self.limit // 20
         if not 1 <= self.count <= most:
             raise BadValue(f"count must be between 1 and a twentieth of the limit, {most}; got {self.count}")
@@ -84,7 +88,7 @@ class NumbersKind(Kind):
         """`n` numbers to train on in step `number`."""
         rng = np.random.default_rng([seed, number])
         held = self._held
-        many = 2 * n + 32  # of each, more than enough: at most a fifth is held out
+        many = 2 * n + 32  # of each, more than enough: about a fifth may be held out
         both = np.stack([uniform(rng, self.limit, many), log_uniform(rng, self.limit, many)], axis=1).flatten()
         return [int(drawn) for drawn in both[~held[both]][:n]]
 

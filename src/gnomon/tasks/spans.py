@@ -63,8 +63,9 @@ class SpansKind(Kind):
         "n_heads": 4, "position": {"name": "rope", "base": 100.0}, "init_std": 0.1,
     }  # fmt: skip
     default_train = TrainConfig(
-        steps=3000, batch_size=8, length=256, lr=3e-3, warmup=100, eval_every=None, sample_every=None, save_every=1000
-    )
+        steps=2000, batch_size=16, length=128, lr=3e-3, warmup=100, eval_every=None, eval_windows=10_000,
+        sample_every=None, save_every=500,
+    )  # fmt: skip
 
     sources: tuple[str, ...] = ("stdlib",)
     held_out: float = 0.05
@@ -136,7 +137,8 @@ class Spans:
         self.tokenizer, self.config = tokenizer, config
         self.training = list(read(training.documents, tokenizer, quiet))
         limit = config.eval_windows * (config.length - 2 * (config.length // 4))
-        self.held_out = list(within(read(held_out.documents, tokenizer, True), limit))
+        mixed_up = sorted(held_out.documents, key=lambda document: document.sha256)
+        self.held_out = list(within(read(mixed_up, tokenizer, True), limit))
         if not self.training or not self.held_out:
             raise BadInput(f"{training.name}: not enough Python source to train on and to hold out; give more files")
         self.ends = np.cumsum([len(source.ids) for source in self.training])
@@ -182,7 +184,7 @@ class Spans:
     def samples(self, model: Model) -> list[str]:
         """The beginning of a held-out file, with what was found in it."""
         text = self.held_out[0].text[:SHOWN]
-        return [" ".join(f"{text[s.start : s.end]}/{s.kind}" for s in find_spans(model, text))]
+        return [" ".join(f"{text[s.start : s.end]}/{s.kind}" for s in find_spans(model, text, self.config.length))]
 
 
 def f1_measures(found: Sequence[Found]) -> dict[str, Measure]:
@@ -209,13 +211,12 @@ def read(documents: Iterable[Document], tokenizer: Tokenizer, quiet: bool) -> It
 
 
 def within(sources: Iterable[Source], limit: int) -> Iterator[Source]:
-    """Whole files until `limit` tokens are reached; one that is too long for what is left is passed over."""
-    room = limit
-    kept = 0
+    """Whole files, until `limit` tokens are reached."""
     for source in sources:
-        if len(source.ids) <= room or not kept:
-            room, kept = room - len(source.ids), kept + 1
-            yield source
+        if limit <= 0:
+            return
+        limit -= len(source.ids)
+        yield source
 
 
 def tokenized(text: str, tokenizer: Tokenizer) -> tuple[Ints, Ints]:
@@ -245,7 +246,7 @@ def log_probabilities(model: nn.Module, ids: Ints, length: int, dtype: torch.dty
     return np.concatenate(parts)
 
 
-def find_spans(model: Model, text: str, length: int = 256) -> list[Span]:
+def find_spans(model: Model, text: str, length: int = 128) -> list[Span]:
     """The spans that a trained model finds in a text, read in windows of `length` tokens. Raises BadValue for a model
     that labels no spans."""
     if not isinstance(model, EncoderOnly) or model.config.head != "labels" or model.labels is None:

@@ -7,7 +7,7 @@ import torch
 
 import gnomon as gn
 from gnomon.data import Tokenizer
-from gnomon.models.neighbors import nearest, neighbors, plane, sentence_vectors, token_id, token_vectors, written_tokens
+from gnomon.models.nearness import nearest, neighbors, plane, sentence_vectors, token_id, token_vectors, written_tokens
 
 SIZES = {"d_model": 8, "n_layers": 1, "n_heads": 2}
 ALL = {
@@ -51,6 +51,13 @@ def test_a_sentence_is_itself_and_no_padding(model):
     assert together.shape == (3, 8)
     for text, vector in zip(texts, together, strict=True):
         torch.testing.assert_close(sentence_vectors(model, [text])[0], vector, atol=1e-5, rtol=1e-4)
+
+
+def test_vectors_have_length_one_where_it_is_asked_for(model):
+    texts = ["one", "another"]
+    vectors, units = sentence_vectors(model, texts), sentence_vectors(model, texts, unit=True)
+    torch.testing.assert_close(units.norm(dim=1), torch.ones(2))
+    torch.testing.assert_close(units * vectors.norm(dim=1, keepdim=True), vectors)
 
 
 def test_an_encoder_pools_as_its_head_does():

@@ -71,10 +71,10 @@ def token_id(model: Model, word: str) -> int:
     raise BadValue(f"{word!r} is not one token of this model, which reads it as {read}: give a word that is one")
 
 
-def sentence_vectors(model: Model, texts: Sequence[str]) -> Float:
+def sentence_vectors(model: Model, texts: Sequence[str], unit: bool = False) -> Float:
     """(N, D) a vector for each text: from an encoder's own pooling where its head has one, else the mean over the last
     hidden states of the tokens. An encoder-decoder reads texts as sources. The control ids that the tokenizer expects
-    around a text ([CLS], [SEP], begin-of-text) are put there."""
+    around a text ([CLS], [SEP], begin-of-text) are put there. unit: bring each to length 1."""
     tokenizer = tokenizer_of(model)
     rows = tokenizer.encode_batch(texts)
     for n, row in enumerate(rows):
@@ -89,7 +89,8 @@ def sentence_vectors(model: Model, texts: Sequence[str]) -> Float:
             at = Layout.dense(*ids.shape) if at is None else at
             model.check(at)
             found.append(_pooled(model, ids.to(device), at.to(device)).float().cpu())
-    return torch.cat(found)
+    vectors = torch.cat(found)
+    return F.normalize(vectors, dim=-1) if unit else vectors
 
 
 def nearest(query: Float, vectors: Float, top: int) -> list[tuple[int, float]]:

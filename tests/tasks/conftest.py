@@ -1,0 +1,9 @@
+"""Random numbers of a test are the same every time."""
+
+import pytest
+import torch
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> None:
+    torch.manual_seed(0)
