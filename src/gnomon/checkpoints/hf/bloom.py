@@ -16,7 +16,7 @@ def read_bloom(keys: Keys) -> ModelConfig:
     """Its GELU is the tanh form, whatever the config says; the token vectors are normed before the first block."""
     keys.must("apply_residual_connection_post_layernorm", False)
     keys.ignore("slow_but_exact", "attention_dropout", "pretraining_tp", "masked_softmax_fusion", "bias_dropout_fusion")
-    keys.ignore("attention_softmax_in_fp32", "skip_bias_add", "skip_bias_add_qkv", "unk_token_id", "seq_length")
+    keys.ignore("attention_softmax_in_fp32", "skip_bias_add", "skip_bias_add_qkv", "seq_length", "offset_alibi")
     return ModelConfig(
         vocab_size=keys.get("vocab_size", int), d_model=keys.first(("n_embed", "hidden_size"), int),
         n_layers=keys.first(("n_layer", "num_hidden_layers"), int),

@@ -109,6 +109,7 @@ def read_smollm3(keys: Keys) -> ModelConfig:
     rope = read_rope(keys, width(keys), base=2000000.0)
     position = one_or_list([rope if on else Spec(NoPE) for on in rotated[:n_layers]])
     sliding = [not on for on in rotated[:n_layers]]
+    keys.ignore("max_window_layers")  # of another family, and not looked at in this one
     return read(
         keys, position=position, window=windows(keys, sliding), bias=keys.get("mlp_bias", bool, False), qkv_bias=bias,
         out_bias=bias, tied=keys.get("tie_word_embeddings", bool, True),

@@ -11,7 +11,7 @@ from gnomon.checkpoints.hf.family import Family
 from gnomon.checkpoints.hf.keys import Keys
 from gnomon.checkpoints.hf.registry import family_of
 from gnomon.checkpoints.hf.table import Line
-from gnomon.checkpoints.native import fitting, read_json
+from gnomon.checkpoints.native import fitting, plain_name, read_json
 from gnomon.checkpoints.weights import Weights, enough, faults, give, on_meta, open_weights
 from gnomon.data import Tokenizer
 from gnomon.errors import BadInput, GnomonError
@@ -96,8 +96,10 @@ class _Names:
     folder: Path
 
     def __post_init__(self) -> None:
-        bare = not any(name.startswith(self.family.prefix) for name in self.weights.found)
-        self.known = {self.family.plain(name, bare): name for name in self.weights.found}
+        bare = not any(plain_name(name).startswith(self.family.prefix) for name in self.weights.found)
+        self.known = {self.family.plain(plain_name(name), bare): name for name in self.weights.found}
+        if len(self.known) < len(self.weights.found):
+            raise BadInput(f"{self.folder} holds a weight twice, under two spellings of its name")
 
     def tensors(self, model: Model, dtype: torch.dtype | None) -> Iterator[tuple[str, Tensor]]:
         """Our names and the tensors from the files. BadInput, before any is read, unless both sides are complete."""

@@ -15,6 +15,7 @@ _GATE_UP = tuple(f"stack.blocks.*.ffn.{name}.weight" for name in ("gate", "up"))
 
 def read_phi3(keys: Keys) -> ModelConfig:
     """Its "su" and "yarn" are LongRoPE by earlier names."""
+    keys.must("full_attn_mod", 1)
     keys.ignore("embd_pdrop", LENGTH, "rope_scaling", "rope_parameters", "rope_theta", "partial_rotary_factor")
     data = {**keys.data, LENGTH: keys.get(LENGTH, int, 4096)}
     for name in ("rope_scaling", "rope_parameters"):
