@@ -90,6 +90,7 @@ def test_a_model_of_our_own_is_loaded_by_the_other_library(tmp_path, name):
     [
         ({"position": "alibi"}, "position"),
         ({"softcap": 30.0}, "softcap"),
+        ({"position": [gn.positions.get("rope"), gn.positions.get("rope", base=5e5)] * 2}, "position"),
         ({"sinks": True}, "sinks"),
         ({"position": gn.positions.get("rope", pairing="interleaved")}, "pairing_order"),
     ],
@@ -186,6 +187,13 @@ def test_a_translator_starts_and_ends_by_its_own_marks(tmp_path, family):
     assert rows == [row[: next(n for n, i in enumerate(row) if i in ours.ends) + 1] for row in written]
     assert [len(row) < 9 for row in rows] == [True, True]
     assert [row.ids for row in ours.generate(source=source, max_new_tokens=9, eos_ids=None)] == written
+
+
+def test_a_vocabulary_without_its_merges_is_no_tokenizer(tmp_path):
+    """Marian's folders have a vocab.json, and SentencePiece models of their own names beside it."""
+    next(one for one in ALL if one.family == "marian").model().save_pretrained(tmp_path)
+    (tmp_path / "vocab.json").write_text('{"</s>": 0}')
+    assert load(tmp_path).tokenizer is None
 
 
 def test_the_tokenizer_goes_along(tmp_path):

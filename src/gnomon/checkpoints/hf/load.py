@@ -14,11 +14,12 @@ from gnomon.checkpoints.hf.table import Line
 from gnomon.checkpoints.native import fitting, plain_name, read_json
 from gnomon.checkpoints.weights import Weights, enough, faults, give, on_meta, open_weights
 from gnomon.data import Tokenizer
+from gnomon.data.tokenizer import SENTENCEPIECE_FILES
 from gnomon.errors import BadInput, GnomonError
 from gnomon.models import Model, Writer
 from gnomon.models.config import Pooling
 
-TOKENIZERS = ("tokenizer.json", "vocab.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
+TOKENIZERS = (("tokenizer.json",), ("vocab.json", "merges.txt"), *((name,) for name in SENTENCEPIECE_FILES))
 CONFIG, POOLING = "config.json", "1_Pooling/config.json"
 GENERATION = "generation_config.json"
 
@@ -45,7 +46,7 @@ def load(folder: Path, device: torch.device, dtype: torch.dtype | None = None) -
         raise error if isinstance(error, BadInput) else BadInput(f"{keys.file}: {error}") from error
     tensors = dict(names.tensors(model, dtype))
     give(model, tensors, device)
-    if any((folder / name).is_file() for name in TOKENIZERS):
+    if any(all((folder / name).is_file() for name in files) for files in TOKENIZERS):
         model.tokenizer = fitting(Tokenizer.load(folder), config.vocab_size, folder)
     if isinstance(model, Writer):
         model.ends, model.start = _marks(keys, folder, config.vocab_size)
