@@ -52,6 +52,8 @@ class Tokenizer:
         self._spec: dict[str, Any] = json.loads(text) | {"truncation": None, "padding": None}
         decoder_steps(self._spec)
         self._core = tokenizers.Tokenizer.from_str(text)
+        self._core.no_truncation()
+        self._core.no_padding()
         vocab = self._core.get_vocab(with_added_tokens=True)
         self.vocab_size: int = 1 + max(vocab.values(), default=-1)  #: ids run from 0 to vocab_size - 1
         self.eos_id: int | None = _end_of_text(vocab, end_mark)  #: the id of end-of-text, if there is one
@@ -177,7 +179,7 @@ class Tokenizer:
 
     def encode(self, text: str, special: bool = False) -> list[int]:
         """Token ids of ``text``; ``special=True`` reads control strings in it as control ids."""
-        core = self._reading_controls if special else self._reading_text
+        core = self._core if special else self._reading_text
         try:
             ids: list[int] = core.encode(text, add_special_tokens=False).ids
         except TypeError as error:
@@ -246,7 +248,7 @@ class Tokenizer:
     def frame(self) -> tuple[list[int], list[int]]:
         """The control ids that models of this vocabulary expect before and after a text: begin-of-text, or [CLS] and
         [SEP]. Empty for a vocabulary that does not say so."""
-        whole = self._reading_controls.encode("x", add_special_tokens=True).ids
+        whole = self._core.encode("x", add_special_tokens=True).ids
         inside = [at for at, i in enumerate(whole) if i not in self.control_ids]
         return (whole[: inside[0]], whole[inside[-1] + 1 :]) if inside else ([], [])
 
@@ -273,10 +275,6 @@ class Tokenizer:
         """Fingerprint of everything that decides which ids a text gets."""
         content = [self._spec[key] for key in ("added_tokens", "normalizer", "pre_tokenizer", "model", "decoder")]
         return hashlib.sha256(json.dumps([content, self.eos_id]).encode()).hexdigest()
-
-    @cached_property
-    def _reading_controls(self) -> tokenizers.Tokenizer:
-        return tokenizers.Tokenizer.from_str(self.to_json())
 
     @cached_property
     def _reading_text(self) -> tokenizers.Tokenizer:
