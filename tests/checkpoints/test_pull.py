@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from gnomon.checkpoints import load
 from gnomon.checkpoints import pull as module
 from gnomon.checkpoints.pull import PUBLISHED, Published, find, pull, pulled
 from gnomon.errors import BadInput, BadValue
@@ -162,3 +163,8 @@ def test_an_unknown_name_lists_the_known_ones(shelf: Path) -> None:
     with pytest.raises(BadValue, match="did you mean 'smollm2-135m-instruct'"):
         pull("smollm2-135m")
     assert find("smollm2-135m") is None
+
+
+def test_a_model_that_was_not_pulled_says_how_to(shelf: Path) -> None:
+    with pytest.raises(BadInput, match="gnomon pull tiny"):
+        load("tiny")

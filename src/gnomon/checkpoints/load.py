@@ -85,6 +85,8 @@ def find(what: str | Path) -> Path:
     if _PULLED_NAME.fullmatch(name):
         from gnomon.checkpoints import pull
 
+        if name in pull.PUBLISHED and pull.find(name) is None:
+            raise BadInput(f"{name} was not fetched yet: gnomon pull {name} does")
         return pull.find(name) or path
     looks_local = path.is_absolute() or (path.parent != Path(".") and path.parent.exists())
     if _HUB_NAME.fullmatch(name) and not looks_local:
