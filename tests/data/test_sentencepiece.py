@@ -130,6 +130,13 @@ def test_a_model_file_is_read(tmp_path: Path) -> None:
     assert Tokenizer.load(tmp_path / "spiece.model").sha256 == read.sha256
 
 
+def test_what_a_config_beside_it_says_counts(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.model").write_bytes(model_file(BPE))
+    (tmp_path / "tokenizer_config.json").write_text('{"eos_token": "<s>", "chat_template": "x"}')
+    read = Tokenizer.load(tmp_path)
+    assert (read.eos_id, read.chat_template) == (1, "x")
+
+
 def test_no_begin_and_unigram(tmp_path: Path) -> None:
     (tmp_path / "x.model").write_bytes(model_file(UNIGRAM, kind=1, bos=-1))
     read = Tokenizer.load(tmp_path / "x.model")

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -60,7 +60,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     if sys.stdin.isatty() and not options["quiet"]:
         click.echo("Ctrl-C ends an answer, Ctrl-D the conversation.", err=True)
     for turn, text in enumerate(_messages()):
-        with suppress(KeyboardInterrupt):  # what was written stays part of the conversation
+        with suppress(KeyboardInterrupt) if sys.stdin.isatty() else nullcontext():  # what was written is kept
             _answer(chat, text, strategy, penalties, turn, options)
         if not options["as_json"]:
             click.echo()

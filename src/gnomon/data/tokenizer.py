@@ -122,10 +122,10 @@ class Tokenizer:
         file = _file(path)
         for model in (file, *map(file.with_name, SENTENCEPIECE_FILES)):
             if model.suffix == ".model" and model.exists() and (model == file or not file.exists()):
-                return cls.from_sentencepiece(model)
+                return cls.from_sentencepiece(model)._as_configured(model)
         for vocab, merges in GPT2_FILES:
             if not file.exists() and file.with_name(vocab).exists() and file.with_name(merges).exists():
-                return cls.from_vocab_merges(file.with_name(vocab), file.with_name(merges))
+                return cls.from_vocab_merges(file.with_name(vocab), file.with_name(merges))._as_configured(file)
         try:
             return cls(file.read_text(encoding="utf-8"), *_configured(file))
         except OSError as error:
@@ -134,6 +134,11 @@ class Tokenizer:
             raise BadInput(f"{file}: {error}") from error
         except Exception as error:  # the library raises bare Exception for a malformed file
             raise BadInput(f"{file} is not a tokenizer.json: {error}") from error
+
+    def _as_configured(self, file: Path) -> "Tokenizer":
+        """With the end-of-text token and the chat template that are told beside ``file``."""
+        mark, template = _configured(file)
+        return Tokenizer(self.to_json(), mark or self._end_mark, template)
 
     @classmethod
     def _byte_level(cls, merges: list[tuple[str, str]]) -> "Tokenizer":

@@ -32,6 +32,7 @@ def read_settings(family: Family, keys: Keys, shapes: Shapes, factors: Factors) 
     d_head = keys.get("attention.key_length", int, d_model // n_heads)
     keys.must("attention.value_length", d_head)
     keys.must("attention.causal", True)
+    keys.must("tensor_data_layout", "Meta AI original pth")  # old files of llama say in which order rows stand
     keys.must("vocab_size", shapes.get("token_embd.weight", (0,))[0])
     length = keys.get("context_length", int)
     found: dict[str, Any] = {
