@@ -258,6 +258,25 @@ def test_a_model_that_llama_cpp_cannot_compute_is_not_written(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_numbers_that_a_dtype_cannot_hold_are_not_written(tmp_path: Path) -> None:
+    model = model_of("llama")
+    with torch.no_grad():
+        model.stack.blocks[0].ffn.up.weight[3, 5] = 1e6
+    with pytest.raises(BadValue, match="blk.0.ffn_up.weight has numbers that float16 cannot hold"):
+        save(model, tmp_path / "m.gguf", "float16")
+    assert list(tmp_path.iterdir()) == []
+    assert load(save(model, tmp_path / "m.gguf")).stack.blocks[0].ffn.up.weight[3, 5] == 1e6
+
+
+def test_wrapped_models_are_written_too_and_encoders_not(tmp_path: Path) -> None:
+    model = model_of("llama")
+    save(model, tmp_path / "plain.gguf")
+    save(torch.nn.DataParallel(model), tmp_path / "wrapped.gguf")
+    assert (tmp_path / "plain.gguf").read_bytes() == (tmp_path / "wrapped.gguf").read_bytes()
+    with pytest.raises(BadValue, match="encoder-only"):
+        save(gn.EncoderOnly(**SIZES, position="alibi"), tmp_path / "m.gguf")
+
+
 def test_a_dtype_that_is_not_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadValue, match="q8_0"):
         save(model_of("llama"), tmp_path / "m.gguf", "q8")  # type: ignore[arg-type]

@@ -44,7 +44,7 @@ def read_settings(family: Family, keys: Keys, shapes: Shapes, factors: Factors) 
     if family.fixed["norm"] == "layernorm" and "output_norm.bias" not in shapes:
         found["norm"] = "layernorm_no_bias"
     found |= _READ_POSITION[family.position](keys, factors, d_head, length)
-    found |= _OWN.get(family.arch, _window)(keys, found, factors)
+    found |= _OWN.get(family.arch, _window)(keys, found)
     try:
         return ModelConfig.from_dict(found)
     except BadValue as error:
@@ -78,16 +78,16 @@ def _alibi(keys: Keys, factors: Factors, d_head: int, length: int) -> dict[str, 
 _READ_POSITION = {"rope": _rope, "learned": _learned, "alibi": _alibi}
 
 
-def _window(keys: Keys, found: Mapping[str, Any], factors: Factors) -> dict[str, Any]:
+def _window(keys: Keys, found: Mapping[str, Any]) -> dict[str, Any]:
     window = keys.get("attention.sliding_window", int, 0)
     return {"window": window} if window else {}
 
 
-def _gpt_neox(keys: Keys, found: Mapping[str, Any], factors: Factors) -> dict[str, Any]:
+def _gpt_neox(keys: Keys, found: Mapping[str, Any]) -> dict[str, Any]:
     return {"residual": "parallel" if keys.get("use_parallel_residual", bool, True) else "sequential"}
 
 
-def _gemma(keys: Keys, found: Mapping[str, Any], factors: Factors) -> dict[str, Any]:
+def _gemma(keys: Keys, found: Mapping[str, Any]) -> dict[str, Any]:
     """Gemma 3: layers with a window and a base of their own, and every sixth that sees all."""
     n, d_head, window = found["n_layers"], found["d_head"], keys.get("attention.sliding_window", int)
     period = keys.get("attention.sliding_window_pattern", int, GEMMA_PERIOD)
@@ -115,6 +115,8 @@ def describe(
     shapes_in: of each family, the tensors that the model's weights would be. BadValue where no family has it all; it
     lists what the nearest would lose.
     """
+    if config.architecture != "decoder-only":
+        raise BadValue(f"a GGUF file is written of a decoder; this model is {config.architecture}")
     losses = []
     for arch, family in FAMILIES.items():
         keys, factors, lost = _tried(family, config, shapes_in[arch])

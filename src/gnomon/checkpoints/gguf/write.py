@@ -7,23 +7,24 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from gnomon.checkpoints.gguf.families import FAMILIES, Family, parts, row_order, tensor_shapes
 from gnomon.checkpoints.gguf.header import Array
 from gnomon.checkpoints.gguf.settings import describe
 from gnomon.checkpoints.gguf.tokenizer import describe_tokenizer
+from gnomon.checkpoints.native import unwrapped
 from gnomon.data import atomic
 from gnomon.errors import BadValue, unknown
-from gnomon.models import Model, ModelConfig
+from gnomon.models import ModelConfig
 
 Precision = Literal["float32", "float16", "q8_0"]
 FILE_TYPES = {"float32": 0, "float16": 1, "q8_0": 7}  # llama.cpp's numbers for what most tensors are
 EXACT = ("token_embd_norm", "position_embd", "rope_f")  # tensors that llama.cpp wants in float32
 
 
-def save(model: Model, path: str | Path, dtype: Precision = "float32") -> Path:
-    """Write a decoder, with its tokenizer if it has one, in llama.cpp's words; returns the path.
+def save(model: nn.Module, path: str | Path, dtype: Precision = "float32") -> Path:
+    """Write a decoder, which may be compiled or wrapped, with its tokenizer in llama.cpp's words; returns the path.
 
     dtype   of the matrices: "float32" (bit-equal when read back), "float16", or "q8_0" (8 bits and a scale for each 32
             numbers). Vectors are float32 always. A tied head is written once, as the table.
@@ -33,6 +34,7 @@ def save(model: Model, path: str | Path, dtype: Precision = "float32") -> Path:
     """
     if dtype not in get_args(Precision):
         raise unknown("dtype of a GGUF file", dtype, get_args(Precision))
+    model = unwrapped(model)
     weights = {name: weight.detach() for name, weight in model.state_dict().items()}
     shapes = {name: tuple(weight.shape) for name, weight in weights.items()}
     whole = {arch: tensor_shapes(parts(family, shapes), shapes) for arch, family in FAMILIES.items()}
@@ -84,15 +86,19 @@ def _write(
             for name, values in extra.items():
                 writer.add_tensor_info(name, values.shape, values.dtype, values.nbytes)
             for name, shape in shapes.items():
-                stored = quant_shape_to_byte_shape(shape, kinds[name])
-                writer.add_tensor_info(name, stored, np.dtype(np.uint8), prod(stored), raw_dtype=kinds[name])
+                in_bytes = quant_shape_to_byte_shape(shape, kinds[name])
+                writer.add_tensor_info(name, in_bytes, np.dtype(np.uint8), prod(in_bytes), raw_dtype=kinds[name])
             writer.write_header_to_file()
             writer.write_kv_data_to_file()
             writer.write_ti_data_to_file()
             for values in extra.values():
                 writer.write_tensor_data(values)
             for name in shapes:
-                writer.write_tensor_data(quantize(pieces.tensor(name), kinds[name]))
+                with np.errstate(over="ignore"):  # said below
+                    stored = quantize(pieces.tensor(name), kinds[name])
+                if stored.dtype != np.uint8 and not np.isfinite(stored).all():
+                    raise BadValue(f"{name} has numbers that {stored.dtype} cannot hold: write float32")
+                writer.write_tensor_data(stored)
         finally:
             writer.close()
 
