@@ -37,7 +37,7 @@ MODELS: dict[str, dict[str, object]] = {
     "phi3": {
         **LLAMA, "position": rope(scaling=LongRoPE(4.0, 16, (1.0, 1.1, 1.2, 1.3), (1.0, 2.0, 3.0, 4.0)))},
     "gpt2": {**GPT, "position": "learned", "max_positions": 64},
-    "gptneox": {**GPT, "activation": "gelu", "residual": "parallel", "position": rope(fraction=0.5)},
+    "gptneox": {**GPT, "activation": "gelu", "residual": "parallel", "position": rope(fraction=0.5), "tied": False},
     "bloom": {**GPT, "position": "alibi", "input_norm": "layernorm"},
     "mpt": {**GPT, "activation": "gelu", "position": "alibi", "norm": "layernorm_no_bias", "bias": False},
 }  # fmt: skip
@@ -246,6 +246,12 @@ def test_an_unknown_architecture_names_the_known_ones(tmp_path: Path) -> None:
         ({"position": "t5"}, "t5"),
         ({**LLAMA, "softcap": 5.0}, "nearest is llama, which has no softcap=5.0"),
         ({**LLAMA, "sinks": True}, "sinks=True"),
+        ({**LLAMA, "window": 4}, "window="),
+        ({**LLAMA, "head_bias": True}, "head_bias"),
+        (
+            {**GPT, "activation": "gelu", "residual": "parallel", "position": rope()},
+            "nearest is gptneox, .*no tied head",
+        ),
         ({**LLAMA, "position": rope(scaling=YaRN(4.0, 64, truncate=False))}, "does not compute"),
     ],
 )

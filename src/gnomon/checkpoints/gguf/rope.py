@@ -48,14 +48,15 @@ def _scaling(keys: Keys, factors: Factors, length: int) -> Scaling | None:
     try:
         if LONG in factors:
             stretch = max(length / trained, 1.0) if factor == 1.0 else factor
-            plain = LongRoPE(stretch, trained, tuple(factors[SHORT]), tuple(factors[LONG]))
-            usual = attention is None or isclose(attention, plain.magnitude, rel_tol=1e-6)
-            return plain if usual else replace(plain, attention_factor=attention)
+            long = LongRoPE(stretch, trained, tuple(factors[SHORT]), tuple(factors[LONG]))
+            usual = attention is None or isclose(attention, long.magnitude, rel_tol=1e-6)
+            return long if usual else replace(long, attention_factor=attention)
         if FREQS in factors:
             return _fixed(factors[FREQS], length)
         if kind == "yarn":
             fast, slow = (keys.get(f"rope.scaling.yarn_beta_{end}", float, None) for end in ("fast", "slow"))
-            return YaRN(factor, trained, 32.0 if fast is None else fast, 1.0 if slow is None else slow, attention)
+            plain = YaRN(factor, trained, 32.0 if fast is None else fast, 1.0 if slow is None else slow)
+            return plain if attention is None else replace(plain, attention_factor=attention * plain.magnitude)
         if kind == "linear" or factor != 1.0:
             return Linear(factor)
     except (BadValue, KeyError) as error:
@@ -95,8 +96,9 @@ def describe_rope(spec: Spec, d_head: int) -> tuple[dict[str, Any], dict[str, li
             told["scaling.original_context_length"] = yarn.original_length
             if yarn.beta_fast != 32.0 or yarn.beta_slow != 1.0:
                 told |= {"scaling.yarn_beta_fast": yarn.beta_fast, "scaling.yarn_beta_slow": yarn.beta_slow}
-            if not isclose(yarn.magnitude, YaRN(yarn.factor, yarn.original_length).magnitude):
-                told["scaling.attn_factor"] = yarn.magnitude
+            usual = YaRN(yarn.factor, yarn.original_length).magnitude
+            if not isclose(yarn.magnitude, usual):  # llama.cpp multiplies the usual magnitude by this
+                told["scaling.attn_factor"] = yarn.magnitude / usual
             return keys | told, {}
         case LongRoPE() as long if long.short_factor != long.long_factor:
             told = {"scaling.original_context_length": long.original_length, "scaling.attn_factor": long.magnitude}

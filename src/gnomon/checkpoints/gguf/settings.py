@@ -141,7 +141,8 @@ def _tried(
         )
         back = resolved(read_settings(family, reader, shapes, factors))
     except (BadInput, BadValue, KeyError) as error:
-        return {}, {}, [f"such settings: {error}"]
+        others = [f"{n}={getattr(whole, n)!r}" for n, value in family.fixed.items() if getattr(whole, n) != value]
+        return {}, {}, [f"such settings: {error}", *others]
     given, got = whole.to_dict(), back.to_dict()
     lost = [
         f"{f.name}={given[f.name]!r}"
@@ -165,6 +166,14 @@ def _same(a: Any, b: Any) -> bool:
 
 def _keys(family: Family, c: ModelConfig) -> tuple[dict[str, Any], dict[str, list[float]]]:
     assert c.d_head is not None
+    windows, specs = c.windows(c.n_layers), c.per_layer(c.n_layers)
+    for there, what in (
+        (any(windows) and family.arch != "gemma3", f"window={c.window}: all tokens see all before them"),
+        (c.head_bias, "head_bias"),
+        (c.tied and family.arch == "gptneox", "tied head"),
+    ):
+        if there:
+            raise BadValue(f"{family.arch} has no {what}")
     keys: dict[str, Any] = {
         "context_length": c.max_positions or 2048, "embedding_length": c.d_model, "block_count": c.n_layers,
         "feed_forward_length": c.d_ff, "attention.head_count": c.n_heads, "attention.head_count_kv": c.n_kv_heads,
@@ -173,19 +182,19 @@ def _keys(family: Family, c: ModelConfig) -> tuple[dict[str, Any], dict[str, lis
     if c.d_head * c.n_heads != c.d_model or family.arch in ("qwen3", "gemma3"):
         keys |= {"attention.key_length": c.d_head, "attention.value_length": c.d_head}
     factors: dict[str, list[float]] = {}
-    windows, specs = c.windows(c.n_layers), c.per_layer(c.n_layers)
     if family.position == "rope":
         whole = next((spec for spec, window in zip(specs, windows, strict=True) if window is None), specs[0])
         told, factors = describe_rope(whole if family.arch == "gemma3" else specs[0], c.d_head)
         if LONG in factors and family.arch != "phi3":
             raise BadValue(f"longrope is computed in phi3, not in {family.arch}")
         keys |= {f"rope.{key}": value for key, value in told.items()}
-    if family.position == "alibi":
+    if family.arch == "mpt":
         keys["attention.max_alibi_bias"] = 8.0
     if family.arch == "gptneox":
         keys["use_parallel_residual"] = c.residual == "parallel"
     if any(windows):
         keys["attention.sliding_window"] = next(window for window in windows if window)
+        keys["rope.freq_base_swa"] = GEMMA_LOCAL_BASE
     return keys, factors
 
 
