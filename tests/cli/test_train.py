@@ -462,3 +462,29 @@ def test_a_small_number_translator_is_trained_asked_and_measured(folder):
     )
     assert drawn.exit_code == 0, drawn.output
     assert Path("a.png").exists()
+
+
+# ------------------------------------------------------------------ from a model
+
+
+def test_a_model_is_trained_further_with_its_own_tokenizer(tmp_path):
+    """As after a retrofit: the first loss is the old model's, not that of new weights."""
+    text = tmp_path / "text.txt"
+    text.write_text("the cat sat on the mat. " * 400)
+    small = ["--set", "model.d_model=32", "--set", "model.n_layers=1", "--length", "16", "-q", "--json"]
+    first = CliRunner().invoke(cli, ["train", str(text), "-o", str(tmp_path / "a"), "--steps", "60", *small])
+    assert first.exit_code == 0, first.output
+    further = ["train", str(text), "--from", str(tmp_path / "a"), "-o", str(tmp_path / "b"), "--length", "16", "-q"]
+    second = CliRunner().invoke(cli, [*further, "--steps", "1", "--lr", "1e-9", "--json"])
+    assert second.exit_code == 0, second.output
+    assert json.loads(second.stdout)["loss"] == pytest.approx(json.loads(first.stdout)["loss"], abs=1e-4)
+    assert (tmp_path / "b/tokenizer.json").read_bytes() == (tmp_path / "a/tokenizer.json").read_bytes()
+    for wrong in (
+        ["--preset", "mini-gpt"],
+        ["--position", "rope"],
+        ["--set", "model.d_model=8"],
+        ["--tokenizer", "bytes"],
+    ):
+        refused = CliRunner().invoke(cli, [*further[:-4], "-o", str(tmp_path / "c"), *wrong])
+        assert refused.exit_code == 2
+        assert "built already" in refused.stderr

@@ -21,12 +21,13 @@ from gnomon.cli.options import (
     typed_flags,
 )
 from gnomon.cli.output import measures_json, print_json
-from gnomon.errors import BadValue
+from gnomon.errors import BadInput, BadValue
 from gnomon.glossary import grouped
 
 if TYPE_CHECKING:
     from gnomon.cli.config import Resolved
     from gnomon.cli.recipe import Settings
+    from gnomon.models import Model
     from gnomon.tasks import Kind
     from gnomon.train import Report
 
@@ -44,6 +45,7 @@ FLAGS = {
 @click.argument("sources", nargs=-1)
 @click.option("--output", "-o", type=click.Path(path_type=Path), help="New run folder.  [default: in runs/]")
 @click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="Go on with the run in this folder.")
+@click.option("--from", "begin", metavar="MODEL", help="Train this model further, with its tokenizer, as a new run.")
 @click.option("--task", help="What to learn; gnomon train --task list tells.  [default: text]")
 @click.option("--source", help="Language that is read (numbers): en, es, pt, pt-br or digits.")
 @click.option("--target", help="Language that is written (numbers).")
@@ -71,6 +73,7 @@ def command(
     /,
     output: Path | None,
     resume: Path | None,
+    begin: str | None,
     task: str | None,
     device: str,
     threads: int | None,
@@ -85,6 +88,7 @@ def command(
     stdlib, the default, is the source text of this machine's Python library. Ctrl-C saves and stops; --resume RUN goes
     on as if nothing had happened. Every setting can be given as --set train.warmup=200, --set model.d_model=256 or
     --set position.base=1e6, or under the same names in a TOML file. With --task it learns something else than a text.
+    --from MODEL fine-tunes a model instead of a new one, for example one that gnomon retrofit made.
     """
     from gnomon.cli.config import resolve_config
     from gnomon.cli.recipe import chosen_kind, settings_of, settled
@@ -98,13 +102,15 @@ def command(
     set_threads(threads)
     if resume is not None and output is not None:
         raise BadValue("--resume goes on in the run's own folder: leave --output out")
+    if resume is not None and begin is not None:
+        raise BadValue("--resume goes on with a run, --from starts a new one from a model: one of the two")
     if resume is None:
         kind = chosen_kind(task, config_file, settings)
     else:
         kind = type(saved_kind(read_state(resume), resume))
     resolved = resolve_config(settings_of(kind), config_file, settings, _flags(ctx, kind))
     if resume is None:
-        report = _start(settled(resolved), output, device, quiet)
+        report = _start(settled(resolved), output, device, quiet, None if begin is None else _begun(begin, resolved))
     else:
         report = _go_on(resume, resolved, device, quiet)
     if as_json:
@@ -131,7 +137,22 @@ def _kinds() -> str:
     return "\n".join(f"{name:{width}}  {kind.about}" for name, kind in known.items())
 
 
-def _start(settings: "Settings", output: Path | None, device: str, quiet: bool) -> "Report":
+def _begun(source: str, resolved: "Resolved[Settings]") -> "Model":
+    """The model that is trained further; BadValue for settings that would make it another one."""
+    from gnomon.checkpoints import load
+
+    for key in resolved.origins:
+        if key.partition(".")[0] in ("preset", "tokenizer", "vocab_size", "position", "model"):
+            raise BadValue(f"{key} belongs to the model of --from, which is built already: leave it out")
+    model = load(source, dtype="float32")
+    if model.tokenizer is None:
+        raise BadInput(f"{source} has no tokenizer, so it cannot read what it shall be trained on")
+    return model
+
+
+def _start(
+    settings: "Settings", output: Path | None, device: str, quiet: bool, begun: "Model | None" = None
+) -> "Report":
     from gnomon.cli.recipe import free_folder, make_model, make_tokenizer
     from gnomon.device import resolve_device
     from gnomon.train import train
@@ -141,10 +162,10 @@ def _start(settings: "Settings", output: Path | None, device: str, quiet: bool) 
     where = resolve_device(device)
     kind = settings.kind
     _tell(kind.describe(), quiet)
-    tokenizer = make_tokenizer(settings)
-    model = make_model(settings, tokenizer).to(where)
+    tokenizer = make_tokenizer(settings) if begun is None or begun.tokenizer is None else begun.tokenizer
+    model = (make_model(settings, tokenizer) if begun is None else begun).to(where)
     size = grouped(sum(p.numel() for p in model.parameters()))
-    name = settings.preset or model.architecture
+    name = model.architecture if begun is not None or settings.preset is None else settings.preset
     _tell(f"{name}: {size} parameters, {tokenizer.vocab_size} tokens ({tokenizer.kind}) -> {folder}", quiet)
     task = kind.task(tokenizer, settings.train, quiet)
     origin = {"preset": settings.preset, **kind.saved()}

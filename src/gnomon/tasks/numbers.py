@@ -51,7 +51,7 @@ class NumbersKind(Kind):
         "bias": False,
     }  # fmt: skip
     default_train = TrainConfig(
-        steps=2000, batch_size=64, lr=2e-3, warmup=150, eval_windows=1000, eval_every=None, sample_every=None,
+        steps=1500, batch_size=64, lr=2e-3, warmup=150, eval_windows=1000, eval_every=None, sample_every=None,
         log_every=20, save_every=400,
     )  # fmt: skip
 
