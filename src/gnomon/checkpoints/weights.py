@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from gnomon.errors import BadInput
+from gnomon.errors import BadInput, BadValue
 from gnomon.models import Model, ModelConfig, build
 
 INDEX = "model.safetensors.index.json"
@@ -124,8 +124,11 @@ def open_weights(folder: Path) -> Weights:
 
 def on_meta(config: ModelConfig) -> Model:
     """A model of this config without memory, in eval mode, and torch's random state left where it was."""
-    with torch.random.fork_rng(devices=[]), torch.device("meta"), _Undrawn():
-        return build(config).eval()
+    try:
+        with torch.random.fork_rng(devices=[]), torch.device("meta"), _Undrawn():
+            return build(config).eval()
+    except (TypeError, RuntimeError, ArithmeticError) as error:  # what torch says of sizes that it cannot count
+        raise BadValue(f"no model has these sizes: {str(error).splitlines()[0]}") from error
 
 
 class _Undrawn(TorchFunctionMode):

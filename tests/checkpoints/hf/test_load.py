@@ -6,11 +6,12 @@ import struct
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 import torch
-from cases import case, rope
+from cases import ALL, case, rope
 from parity import draw_ids, loaded
 from safetensors.torch import load_file, save_file
 from test_round_trip import rewrite
@@ -18,7 +19,10 @@ from test_round_trip import rewrite
 import gnomon as gn
 from gnomon.checkpoints import load, save_model
 from gnomon.checkpoints.hf import save_hf
-from gnomon.errors import BadInput
+from gnomon.checkpoints.hf.keys import Keys
+from gnomon.checkpoints.hf.registry import family_of
+from gnomon.checkpoints.weights import enough, on_meta
+from gnomon.errors import BadInput, BadValue
 from gnomon.models import DecoderOnly, EncoderOnly
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -378,3 +382,32 @@ def test_a_model_mapped_from_a_file_can_be_trained_and_saved_over_it(folder):
     after = dict(load(folder).named_parameters())
     assert all(torch.equal(after[name], weight) for name, weight in theirs.named_parameters())
     assert not torch.equal(after["input.tokens.weight"], before["input.tokens.weight"])
+
+
+# ------------------------------------------------------------------ anything at all
+
+
+STRANGE = [0, -1, 10**30, 1e308, float("inf"), "x", [0], {"a": 1}, True, None]
+
+
+@pytest.mark.parametrize("family", sorted({one.family for one in ALL}))
+def test_whatever_stands_under_a_key_the_answer_is_a_model_or_a_named_fault(family, tmp_path):
+    """Every key of a config, those of its parts too, under every kind of value."""
+    one = next(one for one in reversed(ALL) if one.family == family)
+    data = json.loads(one.config.to_json_string(use_diff=False))
+    parts = [data, *(value for value in data.values() if isinstance(value, dict))]
+    seen = set()
+    for part, key in [(part, key) for part in parts for key in part if key != "model_type"]:
+        was = part[key]
+        for value in STRANGE:
+            part[key] = value
+            with suppress(BadInput, BadValue):
+                keys = Keys(data, tmp_path / "config.json", ["final_logits_bias"])
+                config = family_of(keys).read(keys)
+                keys.finish()
+                if repr(config) not in seen:
+                    seen.add(repr(config))
+                    enough(config, 100, tmp_path)
+                    on_meta(config)
+        part[key] = was
+    assert len(seen) > 1

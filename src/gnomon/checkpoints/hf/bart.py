@@ -7,7 +7,7 @@ has sinusoids, all sines before all cosines. Both add a number per token to the 
 from typing import Any
 
 from gnomon.checkpoints.hf.family import ACTIVATIONS, Family, activation_name, lines
-from gnomon.checkpoints.hf.keys import Keys
+from gnomon.checkpoints.hf.keys import LAYERS, Keys
 from gnomon.checkpoints.hf.table import Line, Row, line, module
 from gnomon.errors import BadInput
 from gnomon.models import ModelConfig
@@ -22,11 +22,12 @@ def _read(keys: Keys, **more: Any) -> ModelConfig:
     keys.must("add_final_layer_norm", False)
     keys.must("add_bias_logits", False)
     settings = {
-        "architecture": "encoder-decoder", "vocab_size": keys.get("vocab_size", int),
-        "d_model": keys.get("d_model", int),
-        "n_layers": keys.get("encoder_layers", int), "n_decoder_layers": keys.get("decoder_layers", int),
+        "architecture": "encoder-decoder", "vocab_size": keys.size("vocab_size"),
+        "d_model": keys.size("d_model"),
+        "n_layers": keys.size("encoder_layers", most=LAYERS),
+        "n_decoder_layers": keys.size("decoder_layers", most=LAYERS),
         "n_heads": _both(keys, "attention_heads"), "d_ff": _both(keys, "ffn_dim"), "placement": "post",
-        "max_positions": keys.get("max_position_embeddings", int, 1024), "dropout": keys.get("dropout", float, 0.1),
+        "max_positions": keys.size("max_position_embeddings", default=1024), "dropout": keys.get("dropout", float, 0.1),
         "activation": keys.word("activation_function", ACTIVATIONS, "gelu"),
         "embed_scale": "sqrt" if keys.get("scale_embedding", bool, False) else None,
         "init_std": keys.get("init_std", float, 0.02), "tied": keys.get("tie_word_embeddings", bool, True),

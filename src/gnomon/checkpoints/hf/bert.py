@@ -6,7 +6,7 @@ RoBERTa counts its positions from pad_token_id + 1, so the first rows of its tab
 from typing import Any
 
 from gnomon.checkpoints.hf.family import ACTIVATIONS, Family, activation_name, lines
-from gnomon.checkpoints.hf.keys import Keys
+from gnomon.checkpoints.hf.keys import LAYERS, Keys
 from gnomon.checkpoints.hf.table import Line, line, module
 from gnomon.errors import BadInput
 from gnomon.models import ModelConfig
@@ -38,11 +38,11 @@ def _read(keys: Keys, class_name: str, offset: int) -> ModelConfig:
     if head["head"] == "masked" and activation != "gelu":
         raise BadInput(f"{keys.file}: a head for masked tokens is known with hidden_act 'gelu', not {activation!r}")
     return ModelConfig(
-        architecture="encoder-only", causal=False, vocab_size=keys.get("vocab_size", int),
-        d_model=keys.get("hidden_size", int), n_layers=keys.get("num_hidden_layers", int),
-        n_heads=keys.get("num_attention_heads", int), d_ff=keys.get("intermediate_size", int),
+        architecture="encoder-only", causal=False, vocab_size=keys.size("vocab_size"),
+        d_model=keys.size("hidden_size"), n_layers=keys.size("num_hidden_layers", most=LAYERS),
+        n_heads=keys.size("num_attention_heads"), d_ff=keys.size("intermediate_size"),
         position=get("learned", **({"offset": offset} if offset else {})), placement="post", input_norm="layernorm",
-        max_positions=keys.get("max_position_embeddings", int) - offset, activation=activation,
+        max_positions=keys.size("max_position_embeddings") - offset, activation=activation,
         n_types=keys.get("type_vocab_size", int, 2), norm_eps=keys.get("layer_norm_eps", float, 1e-12),
         dropout=keys.get("hidden_dropout_prob", float, 0.1), init_std=keys.get("initializer_range", float, 0.02),
         tied=head["head"] != "masked" or keys.get("tie_word_embeddings", bool, True), **head,

@@ -3,7 +3,7 @@
 from typing import Any
 
 from gnomon.checkpoints.hf.family import Family, lines
-from gnomon.checkpoints.hf.keys import Keys
+from gnomon.checkpoints.hf.keys import LAYERS, Keys
 from gnomon.checkpoints.hf.table import PerHead, Stacked, line, module
 from gnomon.errors import BadValue
 from gnomon.models import ModelConfig
@@ -18,9 +18,9 @@ def read_bloom(keys: Keys) -> ModelConfig:
     keys.ignore("slow_but_exact", "attention_dropout", "pretraining_tp", "masked_softmax_fusion", "bias_dropout_fusion")
     keys.ignore("attention_softmax_in_fp32", "skip_bias_add", "skip_bias_add_qkv", "seq_length", "offset_alibi")
     return ModelConfig(
-        vocab_size=keys.get("vocab_size", int), d_model=keys.first(("n_embed", "hidden_size"), int),
-        n_layers=keys.first(("n_layer", "num_hidden_layers"), int),
-        n_heads=keys.first(("n_head", "num_attention_heads"), int), position=get("alibi"), input_norm="layernorm",
+        vocab_size=keys.size("vocab_size"), d_model=keys.size("n_embed", "hidden_size"),
+        n_layers=keys.size("n_layer", "num_hidden_layers", most=LAYERS),
+        n_heads=keys.size("n_head", "num_attention_heads"), position=get("alibi"), input_norm="layernorm",
         norm_eps=keys.get("layer_norm_epsilon", float, 1e-5), activation="gelu_tanh",
         dropout=keys.get("hidden_dropout", float, 0.0), init_std=keys.get("initializer_range", float, 0.02),
         tied=keys.get("tie_word_embeddings", bool, True),
@@ -57,7 +57,7 @@ BLOOM = Family(
 
 def read_mpt(keys: Keys) -> ModelConfig:
     """No bias anywhere; only its ALiBi models have a meaning here, since Hugging Face's code knows no others."""
-    d_model, attention = keys.get("d_model", int), keys.part("attn_config")
+    d_model, attention = keys.size("d_model"), keys.part("attn_config")
     keys.must("no_bias", True)
     keys.must("logit_scale")
     keys.must("norm_type", "low_precision_layernorm")
@@ -71,9 +71,10 @@ def read_mpt(keys: Keys) -> ModelConfig:
         scale = attention.get("softmax_scale", float, None)
         attention.finish()
     return ModelConfig(
-        vocab_size=keys.get("vocab_size", int), d_model=d_model, n_layers=keys.get("n_layers", int),
-        n_heads=keys.get("n_heads", int), d_ff=keys.get("expansion_ratio", int, 4) * d_model, position=get("alibi"),
-        max_positions=keys.get("max_seq_len", int, 2048), norm="layernorm_no_bias", bias=False, attention_scale=scale,
+        vocab_size=keys.size("vocab_size"), d_model=d_model, n_layers=keys.size("n_layers", most=LAYERS),
+        n_heads=keys.size("n_heads"), d_ff=keys.size("expansion_ratio", default=4) * d_model, position=get("alibi"),
+        max_positions=keys.size("max_seq_len", default=2048), norm="layernorm_no_bias", bias=False,
+        attention_scale=scale,
         norm_eps=keys.get("layer_norm_epsilon", float, 1e-5), dropout=keys.get("resid_pdrop", float, 0.0),
         init_std=keys.get("initializer_range", float, 0.02), tied=keys.get("tie_word_embeddings", bool, True),
     )  # fmt: skip

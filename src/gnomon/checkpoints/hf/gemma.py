@@ -3,7 +3,7 @@
 from typing import Any
 
 from gnomon.checkpoints.hf.family import ACTIVATIONS, Family, activation_name, lines
-from gnomon.checkpoints.hf.keys import Keys
+from gnomon.checkpoints.hf.keys import LAYERS, Keys
 from gnomon.checkpoints.hf.llama import (
     ATTENTION,
     ENDS,
@@ -17,8 +17,9 @@ from gnomon.checkpoints.hf.llama import (
     sliding_keys,
     width,
 )  # fmt: skip
-from gnomon.checkpoints.hf.rope import SEQUENCE, read_rope, write_rope
+from gnomon.checkpoints.hf.rope import read_rope, write_rope
 from gnomon.checkpoints.hf.table import line
+from gnomon.errors import BadInput
 from gnomon.models import ModelConfig
 
 
@@ -29,19 +30,22 @@ def read(keys: Keys) -> ModelConfig:
     keys.ignore("hidden_act")  # hidden_activation is what counts
     d_head, n_layers, bias = (
         width(keys, 256),
-        keys.get("num_hidden_layers", int),
+        keys.size("num_hidden_layers", most=LAYERS),
         keys.get("attention_bias", bool, False),
     )
-    every = keys.first(("sliding_window_pattern", "_sliding_window_pattern"), int, 6)
+    every = keys.size("sliding_window_pattern", "_sliding_window_pattern", default=6)
     usual = ["sliding_attention" if (n + 1) % every else "full_attention" for n in range(n_layers)]
-    sliding = [is_sliding(keys, kind) for kind in keys.get("layer_types", SEQUENCE, usual)]
-    window, near, far = keys.get("sliding_window", int, 4096), _near(keys, d_head), _far(keys, d_head)
+    sliding = [is_sliding(keys, kind) for kind in keys.per_layer("layer_types", n_layers, usual)]
+    window, near, far = keys.size("sliding_window", default=4096), _near(keys, d_head), _far(keys, d_head)
+    scalar = keys.get("query_pre_attn_scalar", float, 256.0)
+    if scalar <= 0:
+        raise BadInput(f"{keys.file}: scores are divided by the root of query_pre_attn_scalar; got {scalar}")
     common = sizes(keys) | {"norm": "rmsnorm_plus_one"}
     return ModelConfig(
         **common, d_head=d_head, position=one_or_list([near if on else far for on in sliding]),
         window=one_window([window if on else None for on in sliding]), qkv_bias=bias, out_bias=bias, qk_norm=True,
         activation=keys.word("hidden_activation", ACTIVATIONS, "gelu_pytorch_tanh"), placement="sandwich",
-        attention_scale=keys.get("query_pre_attn_scalar", float, 256.0) ** -0.5, embed_scale="sqrt",
+        attention_scale=scalar**-0.5, embed_scale="sqrt",
         softcap=keys.get("attn_logit_softcapping", float, None), tied=keys.get("tie_word_embeddings", bool, True),
     )  # fmt: skip
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from gnomon.checkpoints.hf.family import ACTIVATIONS, Family, activation_name, lines
-from gnomon.checkpoints.hf.keys import Keys
+from gnomon.checkpoints.hf.keys import LAYERS, Keys
 from gnomon.checkpoints.hf.table import Columns, Transposed, line, module
 from gnomon.models import ModelConfig
 from gnomon.positions import get
@@ -11,13 +11,13 @@ from gnomon.positions import get
 
 def read(keys: Keys) -> ModelConfig:
     """n_inner left out means four times the width."""
-    d_model = keys.get("n_embd", int)
+    d_model = keys.size("n_embd")
     keys.must("scale_attn_weights", True)
     keys.ignore("reorder_and_upcast_attn", "embd_pdrop", "attn_pdrop", "n_ctx")
     return ModelConfig(
-        vocab_size=keys.get("vocab_size", int), d_model=d_model, n_layers=keys.get("n_layer", int),
-        n_heads=keys.get("n_head", int), max_positions=keys.get("n_positions", int), position=get("learned"),
-        d_ff=keys.get("n_inner", int, 4 * d_model), norm_eps=keys.get("layer_norm_epsilon", float, 1e-5),
+        vocab_size=keys.size("vocab_size"), d_model=d_model, n_layers=keys.size("n_layer", most=LAYERS),
+        n_heads=keys.size("n_head"), max_positions=keys.size("n_positions"), position=get("learned"),
+        d_ff=keys.size("n_inner", default=4 * d_model), norm_eps=keys.get("layer_norm_epsilon", float, 1e-5),
         activation=keys.word("activation_function", ACTIVATIONS, "gelu_new"),
         dropout=keys.get("resid_pdrop", float, 0.1), init_std=keys.get("initializer_range", float, 0.02),
         tied=keys.get("tie_word_embeddings", bool, True),

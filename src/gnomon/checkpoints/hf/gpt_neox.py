@@ -3,7 +3,7 @@
 from typing import Any
 
 from gnomon.checkpoints.hf.family import ACTIVATIONS, Family, activation_name, lines
-from gnomon.checkpoints.hf.keys import Keys
+from gnomon.checkpoints.hf.keys import LAYERS, Keys
 from gnomon.checkpoints.hf.rope import read_rope, write_rope
 from gnomon.checkpoints.hf.table import PerHead, line, module
 from gnomon.models import ModelConfig
@@ -11,7 +11,7 @@ from gnomon.models import ModelConfig
 
 def read(keys: Keys) -> ModelConfig:
     """The rotated share of a head is rotary_pct in older files and partial_rotary_factor in newer ones."""
-    d_model, n_heads = keys.get("hidden_size", int), keys.get("num_attention_heads", int)
+    d_model, n_heads = keys.size("hidden_size"), keys.size("num_attention_heads")
     keys.ignore("attention_dropout")
     newer = {"rope_theta": keys.get("rotary_emb_base", float, 10000.0)} if keys.has("rotary_emb_base") else {}
     share = keys.get("rotary_pct", float, 0.25)
@@ -20,9 +20,9 @@ def read(keys: Keys) -> ModelConfig:
     bias = keys.get("attention_bias", bool, True)
     parallel = keys.get("use_parallel_residual", bool, True)
     return ModelConfig(
-        vocab_size=keys.get("vocab_size", int), d_model=d_model, n_layers=keys.get("num_hidden_layers", int),
-        n_heads=n_heads, d_ff=keys.get("intermediate_size", int), position=read_rope(rotary, d_model // n_heads),
-        max_positions=keys.get("max_position_embeddings", int), qkv_bias=bias, out_bias=bias,
+        vocab_size=keys.size("vocab_size"), d_model=d_model, n_layers=keys.size("num_hidden_layers", most=LAYERS),
+        n_heads=n_heads, d_ff=keys.size("intermediate_size"), position=read_rope(rotary, d_model // n_heads),
+        max_positions=keys.size("max_position_embeddings"), qkv_bias=bias, out_bias=bias,
         norm_eps=keys.get("layer_norm_eps", float, 1e-5), activation=keys.word("hidden_act", ACTIVATIONS, "gelu"),
         residual="parallel" if parallel else "sequential", dropout=keys.get("hidden_dropout", float, 0.0),
         init_std=keys.get("initializer_range", float, 0.02), tied=keys.get("tie_word_embeddings", bool, False),

@@ -7,6 +7,7 @@ fluent nonsense. A key that is absent, null or false says the same: not used.
 
 import re
 from collections.abc import Collection, Mapping
+from math import isfinite
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -35,7 +36,9 @@ _HARMLESS = frozenset(
     ]
 )
 _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
-_NEEDED = object()
+_NEEDED: Any = object()
+SEQUENCE: Any = list
+MOST, LAYERS = 2**40, 10_000  # beyond these a number is a mistake
 
 
 class Keys:
@@ -61,11 +64,27 @@ class Keys:
             if default is _NEEDED:
                 raise BadInput(f"{self.file} has no {key!r}, which a model of this family needs")
             return default  # type: ignore[no-any-return]
-        if kind is float and type(value) is int:
+        if kind is float and type(value) is int and abs(value) < MOST:
             value = float(value)
-        if type(value) is not kind:
+        if type(value) is not kind or (isinstance(value, float) and not isfinite(value)):
             raise BadInput(f"{self.file}: {key} must be {_KINDS.get(kind, kind.__name__)}, got {value!r}")
         return value
+
+    def size(self, *spellings: str, default: Any = _NEEDED, most: int = MOST) -> int:
+        """A size, from 1 to `most`, under the first of its spellings that is there."""
+        key = next((key for key in spellings if self.has(key)), spellings[0])
+        self._read.update(spellings)
+        value = self.get(key, int, default)
+        if value is not None and not 1 <= value <= most:
+            raise BadInput(f"{self.file}: {key} must be between 1 and {most}, got {value}")
+        return value
+
+    def per_layer(self, key: str, n_layers: int, default: Any = _NEEDED) -> list[Any]:
+        """A list with an entry for each layer; some files have entries for layers that are not there."""
+        value: list[Any] = self.get(key, SEQUENCE, default)
+        if len(value) < n_layers:
+            raise BadInput(f"{self.file}: {key} has {len(value)} entries for {n_layers} layers")
+        return value[:n_layers]
 
     def first(self, keys: tuple[str, ...], kind: type[T], default: Any = _NEEDED) -> T:
         """The value of the first of several spellings that is there."""
@@ -110,4 +129,4 @@ class Keys:
             raise BadInput(f"{self.file} holds settings that Gnomon does not know and cannot leave out: {shown}")
 
 
-__all__ = ["Keys"]
+__all__ = ["LAYERS", "SEQUENCE", "Keys"]

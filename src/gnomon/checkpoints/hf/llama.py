@@ -10,8 +10,8 @@ smollm3   no position in every fourth layer
 from typing import Any
 
 from gnomon.checkpoints.hf.family import ACTIVATIONS, Family, activation_name, lines
-from gnomon.checkpoints.hf.keys import Keys
-from gnomon.checkpoints.hf.rope import SEQUENCE, read_rope, write_rope
+from gnomon.checkpoints.hf.keys import LAYERS, Keys
+from gnomon.checkpoints.hf.rope import read_rope, write_rope
 from gnomon.checkpoints.hf.table import line, module
 from gnomon.errors import BadInput
 from gnomon.models import ModelConfig
@@ -47,12 +47,12 @@ INV_FREQ = r"model\.(layers\.\d+\.self_attn\.)?rotary_emb\.inv_freq"  # a table 
 
 def sizes(keys: Keys) -> dict[str, Any]:
     """What the relatives' configs share, as settings of ours; not position, windows and biases."""
-    n_heads, d_model = keys.get("num_attention_heads", int), keys.get("hidden_size", int)
+    n_heads, d_model = keys.size("num_attention_heads"), keys.size("hidden_size")
     return {
-        "vocab_size": keys.get("vocab_size", int), "d_model": d_model,
-        "n_layers": keys.get("num_hidden_layers", int), "n_heads": n_heads,
-        "n_kv_heads": keys.get("num_key_value_heads", int, n_heads), "d_ff": keys.get("intermediate_size", int),
-        "max_positions": keys.get("max_position_embeddings", int), "norm": "rmsnorm", "gated": True,
+        "vocab_size": keys.size("vocab_size"), "d_model": d_model,
+        "n_layers": keys.size("num_hidden_layers", most=LAYERS), "n_heads": n_heads,
+        "n_kv_heads": keys.size("num_key_value_heads", default=n_heads), "d_ff": keys.size("intermediate_size"),
+        "max_positions": keys.size("max_position_embeddings"), "norm": "rmsnorm", "gated": True,
         "norm_eps": keys.get("rms_norm_eps", float), "init_std": keys.get("initializer_range", float, 0.02),
         "dropout": keys.get("attention_dropout", float, 0.0), "bias": False,
     }  # fmt: skip
@@ -60,8 +60,8 @@ def sizes(keys: Keys) -> dict[str, Any]:
 
 def width(keys: Keys, default: int | None = None) -> int:
     """The width of a head."""
-    equal = keys.get("hidden_size", int) // max(keys.get("num_attention_heads", int), 1)
-    return keys.get("head_dim", int, equal if default is None else default)
+    equal = keys.size("hidden_size") // max(keys.size("num_attention_heads"), 1)
+    return keys.size("head_dim", default=equal if default is None else default)
 
 
 def read(keys: Keys, **more: Any) -> ModelConfig:
@@ -84,7 +84,7 @@ def read_llama(keys: Keys) -> ModelConfig:
 
 def read_mistral(keys: Keys) -> ModelConfig:
     """One window for all layers; a config that leaves it out means the first Mistral's."""
-    window = keys.get("sliding_window", int, None if "sliding_window" in keys.data else 4096)
+    window = keys.size("sliding_window", default=None if "sliding_window" in keys.data else 4096)
     return read(keys, window=window)
 
 
@@ -103,12 +103,12 @@ def read_qwen3(keys: Keys) -> ModelConfig:
 
 def read_smollm3(keys: Keys) -> ModelConfig:
     """no_rope_layers has 1 where a layer is rotated and 0 where it has no position."""
-    n_layers, bias = keys.get("num_hidden_layers", int), keys.get("attention_bias", bool, False)
-    every = keys.get("no_rope_layer_interval", int, 4)
-    rotated = keys.get("no_rope_layers", SEQUENCE, None) or [int((n + 1) % every != 0) for n in range(n_layers)]
+    n_layers, bias = keys.size("num_hidden_layers", most=LAYERS), keys.get("attention_bias", bool, False)
+    every = keys.size("no_rope_layer_interval", default=4)
+    rotated = keys.per_layer("no_rope_layers", n_layers, [int((n + 1) % every != 0) for n in range(n_layers)])
     rope = read_rope(keys, width(keys), base=2000000.0)
-    position = one_or_list([rope if on else Spec(NoPE) for on in rotated[:n_layers]])
-    sliding = [not on for on in rotated[:n_layers]]
+    position = one_or_list([rope if on else Spec(NoPE) for on in rotated])
+    sliding = [not on for on in rotated]
     keys.ignore("max_window_layers")  # of another family, and not looked at in this one
     return read(
         keys, position=position, window=windows(keys, sliding), bias=keys.get("mlp_bias", bool, False), qkv_bias=bias,
@@ -119,15 +119,15 @@ def read_smollm3(keys: Keys) -> ModelConfig:
 def upper_windows(keys: Keys) -> Window:
     """A window in the layers from max_window_layers on."""
     first = keys.get("max_window_layers", int, 28)
-    return windows(keys, [n >= first for n in range(keys.get("num_hidden_layers", int))])
+    return windows(keys, [n >= first for n in range(keys.size("num_hidden_layers", most=LAYERS))])
 
 
 def windows(keys: Keys, sliding: list[bool]) -> Window:
     """The window of each layer: as layer_types says, else as `sliding` does, and none unless it is switched on."""
-    window = keys.get("sliding_window", int, None)
-    types = keys.get("layer_types", SEQUENCE, None)
-    if types is not None:
-        sliding = [is_sliding(keys, kind) for kind in types]
+    window = keys.size("sliding_window", default=None)
+    if keys.has("layer_types"):
+        sliding = [is_sliding(keys, kind) for kind in keys.per_layer("layer_types", len(sliding))]
+    keys.ignore("layer_types")
     if keys.get("use_sliding_window", bool, False) is False or window is None:
         return None
     return one_window([window if on else None for on in sliding])

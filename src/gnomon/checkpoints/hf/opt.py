@@ -3,7 +3,7 @@
 from typing import Any
 
 from gnomon.checkpoints.hf.family import ACTIVATIONS, Family, activation_name, lines
-from gnomon.checkpoints.hf.keys import Keys
+from gnomon.checkpoints.hf.keys import LAYERS, Keys
 from gnomon.checkpoints.hf.table import line, module
 from gnomon.models import ModelConfig
 from gnomon.positions import get
@@ -13,15 +13,15 @@ OFFSET = 2
 
 def read(keys: Keys) -> ModelConfig:
     """do_layer_norm_before = false is the one published size with norms after the sublayers."""
-    d_model, bias = keys.get("hidden_size", int), keys.get("enable_bias", bool, True)
+    d_model, bias = keys.size("hidden_size"), keys.get("enable_bias", bool, True)
     keys.must("word_embed_proj_dim", d_model)
     keys.must("layer_norm_elementwise_affine", True)
     keys.must("_remove_final_layer_norm", False)
     keys.ignore("attention_dropout", "layerdrop", "prefix")
     return ModelConfig(
-        vocab_size=keys.get("vocab_size", int), d_model=d_model, n_layers=keys.get("num_hidden_layers", int),
-        n_heads=keys.get("num_attention_heads", int), d_ff=keys.get("ffn_dim", int),
-        max_positions=keys.get("max_position_embeddings", int), position=get("learned", offset=OFFSET), bias=bias,
+        vocab_size=keys.size("vocab_size"), d_model=d_model, n_layers=keys.size("num_hidden_layers", most=LAYERS),
+        n_heads=keys.size("num_attention_heads"), d_ff=keys.size("ffn_dim"),
+        max_positions=keys.size("max_position_embeddings"), position=get("learned", offset=OFFSET), bias=bias,
         activation=keys.word("activation_function", ACTIVATIONS, "relu"), dropout=keys.get("dropout", float, 0.1),
         placement="pre" if keys.get("do_layer_norm_before", bool, True) else "post",
         init_std=keys.get("init_std", float, 0.02), tied=keys.get("tie_word_embeddings", bool, True),

@@ -22,9 +22,9 @@ def read_phi3(keys: Keys) -> ModelConfig:
         told = keys.get(name, dict, None)
         if told is not None and (told.get("rope_type") or told.get("type")) == "yarn":
             data[name] = {**told, "rope_type": "longrope"}
-    d_head = keys.get("hidden_size", int) // keys.get("num_attention_heads", int)
+    d_head = keys.size("hidden_size") // keys.size("num_attention_heads")
     position = read_rope(Keys(data, keys.file), d_head)
-    dropout, window = keys.get("resid_pdrop", float, 0.0), keys.get("sliding_window", int, None)
+    dropout, window = keys.get("resid_pdrop", float, 0.0), keys.size("sliding_window", default=None)
     return read(keys, position=position, d_head=d_head, window=window, dropout=dropout)
 
 

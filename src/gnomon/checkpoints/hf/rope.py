@@ -9,13 +9,12 @@ Both are read; the first is written, because both versions of that library read 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gnomon.checkpoints.hf.keys import Keys
+from gnomon.checkpoints.hf.keys import SEQUENCE, Keys
 from gnomon.errors import BadInput, BadValue, unknown
 from gnomon.positions import Spec, get
 from gnomon.positions.scaling import scaling
 
 LENGTH = "original_max_position_embeddings"
-SEQUENCE: Any = list
 
 
 def read_rope(keys: Keys, d_head: int, base: float = 10000.0, layer_type: str | None = None) -> Spec:
@@ -33,6 +32,8 @@ def read_rope(keys: Keys, d_head: int, base: float = 10000.0, layer_type: str | 
         options = {} if scaled is None else {"scaling": scaled}
     if new is not None and old is not None and _scaling(old, keys) != options.get("scaling"):
         raise BadInput(f"{keys.file}: rope_parameters and rope_scaling say different things")
+    if not 0 < share <= 1:
+        raise BadInput(f"{keys.file}: partial_rotary_factor is a share of a head, above 0 and at most 1; got {share}")
     return rope(theta, int(d_head * share), d_head, **options)
 
 
@@ -64,13 +65,13 @@ def _trained(part: Keys, keys: Keys) -> int:
     """The length that a model was trained on, before its context was scaled."""
     beside = keys.get(LENGTH, int, None)
     inside = part.get(LENGTH, int, None)
-    return beside or inside or keys.get("max_position_embeddings", int)
+    return beside or inside or keys.size("max_position_embeddings")
 
 
 def _ratio(part: Keys, keys: Keys) -> float:
     """factor, or where it is left out the longest text over the trained length."""
     given = part.get("factor", float, None)
-    return keys.get("max_position_embeddings", int) / _trained(part, keys) if given is None else given
+    return keys.size("max_position_embeddings") / _trained(part, keys) if given is None else given
 
 
 def _default(part: Keys, keys: Keys) -> None:
@@ -84,7 +85,7 @@ def _linear(part: Keys, keys: Keys) -> dict[str, Any]:
 
 def _dynamic(part: Keys, keys: Keys) -> dict[str, Any]:
     part.ignore(LENGTH)  # that library computes this one from max_position_embeddings, whatever stands here
-    length = keys.get("max_position_embeddings", int)
+    length = keys.size("max_position_embeddings")
     return {"kind": "dynamic", "factor": part.get("factor", float), "original_length": length}
 
 

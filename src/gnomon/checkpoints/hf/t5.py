@@ -7,7 +7,7 @@ attention does not divide by the root of its width.
 from typing import Any
 
 from gnomon.checkpoints.hf.family import ACTIVATIONS, Family, activation_name, lines
-from gnomon.checkpoints.hf.keys import Keys
+from gnomon.checkpoints.hf.keys import LAYERS, Keys
 from gnomon.checkpoints.hf.table import Line, line
 from gnomon.errors import BadInput, unknown
 from gnomon.models import ModelConfig
@@ -16,18 +16,18 @@ from gnomon.positions import get
 
 def read(keys: Keys) -> ModelConfig:
     """A head of its own is known by its weights: newer files say "tied" even where there is one."""
-    d_model, buckets = keys.get("d_model", int), keys.get("relative_attention_num_buckets", int, 32)
+    d_model, buckets = keys.size("d_model"), keys.size("relative_attention_num_buckets", default=32)
     keys.ignore("n_positions", "classifier_dropout", "is_gated_act", "dense_act_fn")
     scaled = keys.get("scale_decoder_outputs", bool, keys.get("tie_word_embeddings", bool, True))
-    distance = keys.get("relative_attention_max_distance", int, 128)
+    distance = keys.size("relative_attention_max_distance", default=128)
     gate, _, act = keys.get("feed_forward_proj", str, "relu").rpartition("-")
     if gate not in ("", "gated") or act not in ACTIVATIONS:
         raise BadInput(f"{keys.file}: {unknown('feed_forward_proj', act, ACTIVATIONS)}, with or without 'gated-'")
-    n_layers = keys.get("num_layers", int)
+    n_layers = keys.size("num_layers", most=LAYERS)
     return ModelConfig(
-        architecture="encoder-decoder", vocab_size=keys.get("vocab_size", int), d_model=d_model, n_layers=n_layers,
-        n_decoder_layers=keys.get("num_decoder_layers", int, n_layers), n_heads=keys.get("num_heads", int),
-        d_head=keys.get("d_kv", int, 64), d_ff=keys.get("d_ff", int), bias=False, norm="rmsnorm", attention_scale=1.0,
+        architecture="encoder-decoder", vocab_size=keys.size("vocab_size"), d_model=d_model, n_layers=n_layers,
+        n_decoder_layers=keys.size("num_decoder_layers", default=n_layers, most=LAYERS), n_heads=keys.size("num_heads"),
+        d_head=keys.size("d_kv", default=64), d_ff=keys.size("d_ff"), bias=False, norm="rmsnorm", attention_scale=1.0,
         position=get("t5", n_buckets=buckets, max_distance=distance), gated=bool(gate),
         activation="gelu_tanh" if gate and act == "gelu" else ACTIVATIONS[act],
         dropout=keys.get("dropout_rate", float, 0.1),
