@@ -397,7 +397,8 @@ def test_whatever_stands_under_a_key_the_answer_is_a_model_or_a_named_fault(fami
     data = json.loads(one.config.to_json_string(use_diff=False))
     parts = [data, *(value for value in data.values() if isinstance(value, dict))]
     seen = set()
-    for part, key in [(part, key) for part in parts for key in part if key != "model_type"]:
+    places = [(part, key) for part in parts for key in part if key != "model_type"]
+    for part, key in places:
         was = part[key]
         for value in STRANGE:
             part[key] = value
