@@ -223,7 +223,10 @@ def run_folder(path: Path) -> Path:
     if path.is_file():
         raise BadInput(f"{path} is a file: give the run folder, which holds {CONFIG}, {WEIGHTS} and {TOKENIZER}")
     if not path.is_dir():
-        raise BadInput(f"there is no run folder {path}: gnomon train --output {path} makes one")
+        raise BadInput(
+            f"there is no run folder {path}: gnomon train --output {path} makes one. A Hugging Face or GGUF model is "
+            "named by its path, one on the hub by OWNER/MODEL; gnomon pull lists real models"
+        )
     pickles = sorted(p.name for p in path.iterdir() if p.suffix in PICKLED)
     if pickles and not any(path.glob("*.safetensors")):
         raise _pickled(path / pickles[0])
