@@ -21,10 +21,11 @@ import torch
 import gnomon as gn
 from gnomon.checkpoints import gguf
 from gnomon.checkpoints.pull import find
-from gnomon.positions.scaling import Linear, Llama3, YaRN
+from gnomon.positions.scaling import Linear, Llama3, LongRoPE, YaRN
 
 LLAMA = {"norm": "rmsnorm", "activation": "silu", "gated": True, "bias": False, "d_ff": 192}
 GPT = {"norm": "layernorm", "activation": "gelu_tanh"}
+LONG = LongRoPE(16.0, 16, tuple(1 + 0.02 * i for i in range(16)), tuple(1 + 0.5 * i for i in range(16)))
 rope = partial(gn.positions.get, "rope")
 MODELS: dict[str, dict[str, Any]] = {
     "llama": {**LLAMA, "n_kv_heads": 2},
@@ -38,6 +39,7 @@ MODELS: dict[str, dict[str, Any]] = {
         **LLAMA, "n_layers": 6, "norm": "rmsnorm_plus_one", "activation": "gelu_tanh", "placement": "sandwich",
         "qk_norm": True, "embed_scale": "sqrt", "window": [8] * 5 + [None], "position": [rope()] * 5 + [rope(base=1e6)],
     },
+    "phi3": {**LLAMA, "position": rope(scaling=LONG)},
     "gpt2": {**GPT, "position": "learned", "max_positions": 256},
     "gptneox": {**GPT, "activation": "gelu", "residual": "parallel", "position": rope(fraction=0.5), "tied": False},
     "bloom": {**GPT, "position": "alibi", "input_norm": "layernorm"},
