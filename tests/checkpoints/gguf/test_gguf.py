@@ -281,6 +281,15 @@ def test_wrapped_models_are_written_too_and_encoders_not(tmp_path: Path) -> None
     assert (tmp_path / "plain.gguf").read_bytes() == (tmp_path / "wrapped.gguf").read_bytes()
     with pytest.raises(BadValue, match="encoder-only"):
         save(gn.EncoderOnly(**SIZES, position="alibi"), tmp_path / "m.gguf")
+    with pytest.raises(BadValue, match="0 layers"):
+        save(gn.DecoderOnly(**{**SIZES, "n_layers": 0}), tmp_path / "m.gguf")
+
+
+def test_longrope_is_written_without_a_factor(tmp_path: Path) -> None:
+    """llama.cpp would divide all positions by it, besides the factors of the pairs."""
+    told = GGUF(save(model_of("phi3"), tmp_path / "m.gguf")).metadata
+    assert "phi3.rope.scaling.factor" not in told
+    assert (told["phi3.context_length"], told["phi3.rope.scaling.original_context_length"]) == (64, 16)
 
 
 def test_a_dtype_that_is_not_written_is_named(tmp_path: Path) -> None:

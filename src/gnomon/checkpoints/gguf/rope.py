@@ -102,7 +102,6 @@ def describe_rope(spec: Spec, d_head: int) -> tuple[dict[str, Any], dict[str, li
             return keys | told, {}
         case LongRoPE() as long if long.short_factor != long.long_factor:
             told = {"scaling.original_context_length": long.original_length, "scaling.attn_factor": long.magnitude}
-            told["scaling.factor"] = long.factor
             return keys | told, {LONG: list(long.long_factor), SHORT: list(long.short_factor)}
         case Llama3() | LongRoPE(attention_factor=1.0) as fixed:
             return keys, {FREQS: fixed.explain(built.base, built.rotary_dim)}

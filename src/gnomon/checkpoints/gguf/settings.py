@@ -115,8 +115,9 @@ def describe(
     shapes_in: of each family, the tensors that the model's weights would be. BadValue where no family has it all; it
     lists what the nearest would lose.
     """
-    if config.architecture != "decoder-only":
-        raise BadValue(f"a GGUF file is written of a decoder; this model is {config.architecture}")
+    if config.architecture != "decoder-only" or config.n_layers < 1:
+        told = f"this model is {config.architecture} with {config.n_layers} layers"
+        raise BadValue(f"a GGUF file is written of a decoder-only model with at least one layer; {told}")
     losses = []
     for arch, family in FAMILIES.items():
         keys, factors, lost = _tried(family, config, shapes_in[arch])
@@ -133,7 +134,7 @@ def _tried(
     family: Family, config: ModelConfig, shapes: Shapes
 ) -> tuple[dict[str, Any], dict[str, list[float]], list[str]]:
     """Keys and factors of a config in this family, and what they would not bring back."""
-    whole = resolved(config)
+    whole = replace(resolved(config), max_positions=config.max_positions or _longest(config))
     try:
         keys, factors = _keys(family, whole)
         reader = Keys(
@@ -175,7 +176,7 @@ def _keys(family: Family, c: ModelConfig) -> tuple[dict[str, Any], dict[str, lis
         if there:
             raise BadValue(f"{family.arch} has no {what}")
     keys: dict[str, Any] = {
-        "context_length": c.max_positions or 2048, "embedding_length": c.d_model, "block_count": c.n_layers,
+        "context_length": c.max_positions, "embedding_length": c.d_model, "block_count": c.n_layers,
         "feed_forward_length": c.d_ff, "attention.head_count": c.n_heads, "attention.head_count_kv": c.n_kv_heads,
         family.eps_key: c.norm_eps, "vocab_size": c.vocab_size,
     }  # fmt: skip
@@ -196,6 +197,13 @@ def _keys(family: Family, c: ModelConfig) -> tuple[dict[str, Any], dict[str, lis
         keys["attention.sliding_window"] = next(window for window in windows if window)
         keys["rope.freq_base_swa"] = GEMMA_LOCAL_BASE
     return keys, factors
+
+
+def _longest(c: ModelConfig) -> int:
+    """The longest text of a model that does not say it: what its scaling stretches to, or a usual number."""
+    spec = c.per_layer(c.n_layers)[0]
+    scaled = None if spec.options.get("scaling") is None else scaling(spec.options["scaling"])
+    return round(scaled.factor * scaled.original_length) if isinstance(scaled, LongRoPE | YaRN) else 2048
 
 
 def resolved(c: ModelConfig) -> ModelConfig:
@@ -224,7 +232,7 @@ def _plain(spec: Spec, d_head: int) -> Spec:
         if isinstance(scaled, YaRN):
             scaled = replace(scaled, attention_factor=scaled.magnitude, mscale=None, mscale_all_dim=None)
         elif isinstance(scaled, LongRoPE):
-            scaled = replace(scaled, attention_factor=scaled.magnitude)
+            scaled = replace(scaled, attention_factor=scaled.magnitude, factor=1.0)  # which is in the magnitude
         options["scaling"] = scaled
     return get("rope", base=spec.options.get("base", 10000.0), rotary_dim=rotary_width(spec.options, d_head), **options)
 
