@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gnomon.attention import MultiHeadAttention as MultiHeadAttention
     from gnomon.attention import attend as attend
     from gnomon.checkpoints import load as load
+    from gnomon.checkpoints import save_hf as save_hf
     from gnomon.checkpoints import save_model as save_model
     from gnomon.data import Corpus as Corpus
     from gnomon.data import Tokenizer as Tokenizer
@@ -60,7 +61,7 @@ _HOMES = {
     "Greedy": "generate", "Lookup": "generate", "Sample": "generate", "Speculative": "generate",
     "DecoderOnly": "models", "EncoderDecoder": "models", "EncoderOnly": "models", "ModelConfig": "models",
     "neighbors": "models", "sentence_vectors": "models",
-    "load": "checkpoints", "save_model": "checkpoints", "train": "",
+    "load": "checkpoints", "save_hf": "checkpoints", "save_model": "checkpoints", "train": "",
 }  # fmt: skip
 
 __all__ = [*_HOMES, "__version__"]

@@ -352,7 +352,7 @@ BAD_CONFIGS = {
     "a missing key": ({"model": {"vocab_size": 9}}, "needs d_model"),
     "a value of the wrong type": ({"model": {"vocab_size": 9, "d_model": "x", "n_layers": 1, "n_heads": 1}}, "d_model"),
     "heads that do not divide": ({"model": {"vocab_size": 9, "d_model": 9, "n_layers": 1, "n_heads": 2}}, "n_heads=2"),
-    "a foreign config": ({"model": ..., "model_type": "gpt2"}, "not written by Gnomon"),
+    "a foreign config": ({"model": ..., "sizes": [2, 4]}, "not written by Gnomon"),
 }
 
 

@@ -86,7 +86,6 @@ def test_the_same_seed_gives_the_same_random_model():
     [
         (["--text", "a"], "give the folder of a trained model, or --preset", 2),
         (["RUN", "--preset", "mini-gpt", "--text", "a"], "one of the two", 2),
-        (["RUN"], "give --text", 2),
         (["RUN", "--text", "a", "--ids", "1"], "one of the two", 2),
         (["RUN", "--ids", "1,x"], "--ids are whole numbers", 2),
         (["RUN", "--ids", "1,999"], "token id 999 (row 0, place 1) is outside the vocabulary of 257", 2),
@@ -101,3 +100,30 @@ def test_a_mistake_is_one_line(run, arguments, message, code):
     result = CliRunner().invoke(cli, ["inspect", *(str(run[0]) if a == "RUN" else a for a in arguments)])
     assert (result.exit_code, len(result.stderr.splitlines())) == (code, 1)
     assert message in result.stderr
+
+
+# ------------------------------------------------------------------ without a text
+
+
+def test_without_a_text_it_says_what_kind_of_position_there_is():
+    shown = CliRunner().invoke(cli, ["inspect", "--preset", "gpt2-small", "--set", "n_layers=1"])
+    assert shown.exit_code == 0, shown.output
+    assert "learned, in the input" in shown.output
+    assert "position 1024 has no row" in shown.output
+
+
+def test_layers_with_encodings_of_their_own_are_named():
+    args = ["inspect", "--preset", "mini-llama", "--set", "position=['rope','none','rope','alibi']", "--trained", "64"]
+    told = json.loads(CliRunner().invoke(cli, [*args, "--json"]).output)
+    where = {found["encoding"]: found["layers"] for found in told["encodings"]}
+    assert where == {"rope": "layers 1, 3", "none": "layers 2", "alibi": "layers 4"}
+    assert "rope, in layers 1, 3" in CliRunner().invoke(cli, args).output
+
+
+def test_both_stacks_of_an_encoder_decoder_are_named():
+    args = ["inspect", "--preset", "vaswani-base", "--set", "n_layers=1", "--set", "position=t5", "--json"]
+    told = json.loads(CliRunner().invoke(cli, args).output)
+    assert [found["layers"] for found in told["encodings"]] == [
+        "all layers of the encoder",
+        "all layers of the decoder",
+    ]

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+import tokenizers
 import torch
+from tokenizers import processors
 
 from gnomon.data import Tokenizer
 from gnomon.errors import BadValue
@@ -74,3 +76,24 @@ def test_the_callers_lists_are_left_alone():
     mine = [[], [1]]
     rows_of(mine, BYTES, 257)[1].append(5)
     assert mine == [[], [1]]
+
+
+def framed() -> Tokenizer:
+    """A tokenizer of bytes whose texts stand between <s> (257) and </s> (258)."""
+    core = tokenizers.Tokenizer.from_str(Tokenizer.bytes().to_json())
+    core.add_special_tokens(["<s>", "</s>"])
+    marks = [("<s>", 257), ("</s>", 258)]
+    core.post_processor = processors.TemplateProcessing(single="<s> $A </s>", special_tokens=marks)
+    return Tokenizer(core.to_str())
+
+
+def test_a_text_begins_with_exactly_one_begin_of_text() -> None:
+    """And ends open: what comes next is to be written. A text that goes on from a cache has begun already, a source
+    has an end, and ids are taken as they are. The string "<s>" in a text is text."""
+    t = framed()
+    assert rows_of(["a", "<s>", ""], t, 300) == [[257, 97], [257, *b"<s>"], [257]]
+    assert rows_of(["a"], t, 300, empty=False) == [[97]]
+    assert rows_of(["a"], t, 300, kind="source") == [[257, 97, 258]]
+    assert rows_of([[97]], t, 300) == [[97]]
+    with pytest.raises(BadValue, match="source 0 is empty"):
+        rows_of([""], t, 300, kind="source")

@@ -10,9 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gnomon as gn
-from gnomon.positions.scaling import NTK, SCALINGS, Linear, Llama3, YaRN, plain_frequencies, scaling
+from gnomon.positions.scaling import (
+    NTK,
+    SCALINGS,
+    DynamicNTK,
+    Linear,
+    Llama3,
+    LongRoPE,
+    YaRN,
+    plain_frequencies,
+    scaling,
+)  # fmt: skip
 
-EACH = [Linear(4.0), NTK(4.0), YaRN(4.0, 64), Llama3(8.0, 64), YaRN(16.0, 64, truncate=False, beta_fast=8.0)]
+EACH = [Linear(4.0), NTK(4.0), YaRN(4.0, 64), Llama3(8.0, 64), YaRN(16.0, 64, truncate=False, beta_fast=8.0),
+        DynamicNTK(2.0, 64), LongRoPE(4.0, 64, [1.0] * 8, [2.0] * 4 + [8.0] * 4)]  # fmt: skip
 each = pytest.mark.parametrize("method", EACH, ids=repr)
 
 
@@ -114,10 +125,55 @@ def test_hugging_faces_library_computes_the_same_from_what_is_exported(method):
     assert method.magnitude == pytest.approx(magnitude)
 
 
+def test_dynamic_ntk_grows_its_base_with_the_text_and_only_past_the_trained_length():
+    """d = 8, base 1e4, factor 2, L = 16: base (2 n / 16 - 1)^(8 / 6) at n tokens."""
+    rope = gn.positions.get("rope", scaling=DynamicNTK(2.0, 16)).build(d_head=8)
+    for n in (5, 16, 17, 24, 32):
+        base = 1e4 * max(2 * n / 16 - 1, 1) ** (8 / 6)
+        got = rope.scaling.frequencies_at(torch.tensor([n]), 1e4, 8)[0].tolist()
+        assert got == pytest.approx(plain_frequencies(base, 8), rel=1e-12)
+    assert rope.scaling.frequencies_at(torch.tensor([24]), 1e4, 8)[0, 1:].tolist() == pytest.approx(
+        [0.07937005, 0.00629961, 0.0005], rel=1e-6
+    )
+
+
+def test_longrope_changes_lists_past_the_trained_length():
+    method = LongRoPE(4.0, 16, (1.0, 1.5, 2.0, 3.0), (2.0, 2.0, 4.0, 8.0))
+    short, long = method.frequencies_at(torch.tensor([16, 17]), 1e4, 8).tolist()
+    plain = plain_frequencies(1e4, 8)
+    assert short == pytest.approx([t / f for t, f in zip(plain, (1.0, 1.5, 2.0, 3.0), strict=True)])
+    assert long == pytest.approx([t / f for t, f in zip(plain, (2.0, 2.0, 4.0, 8.0), strict=True)])
+    assert method.magnitude == pytest.approx(math.sqrt(1 + math.log(4) / math.log(16)))
+
+
+@pytest.mark.parametrize("length", [40, 64, 65, 200])
+@pytest.mark.parametrize(
+    "method", [DynamicNTK(3.0, 64), LongRoPE(4.0, 64, [1.0 + i / 8 for i in range(8)], [2.0 + i for i in range(8)])],
+    ids=["dynamic", "longrope"],
+)  # fmt: skip
+def test_by_length_too_hugging_faces_library_computes_the_same(method, length):
+    from transformers import LlamaConfig
+    from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
+    config = LlamaConfig(
+        hidden_size=32, num_attention_heads=2, max_position_embeddings=64 if method.kind == "dynamic" else 256,
+        rope_parameters={**method.to_hf(), "rope_theta": 1e4},
+    )  # fmt: skip
+    theta, magnitude = ROPE_INIT_FUNCTIONS[method.kind](config, "cpu", seq_len=length)
+    got = method.frequencies_at(torch.tensor([length]), 1e4, 16)[0]
+    assert got.tolist() == pytest.approx(theta.tolist(), rel=1e-5)
+    assert method.magnitude == pytest.approx(magnitude)
+
+
 # ------------------------------------------------------------------ properties
 
 
-@given(st.sampled_from(sorted(SCALINGS)), st.floats(1, 64), st.sampled_from([8, 16, 64, 128]), st.integers(16, 10_000))
+@given(
+    st.sampled_from(sorted(set(SCALINGS) - {"longrope", "dynamic"})),
+    st.floats(1, 64),
+    st.sampled_from([8, 16, 64, 128]),
+    st.integers(16, 10_000),
+)
 def test_every_pair_keeps_at_least_its_part_and_at_most_its_speed(kind, factor, d, original):
     method = SCALINGS[kind](factor, *([original] if kind in ("yarn", "llama3") else []))
     kept = slower(method, 1e4, d)
@@ -131,7 +187,7 @@ def test_every_pair_keeps_at_least_its_part_and_at_most_its_speed(kind, factor, 
 def test_a_scaled_model_is_still_relative(method):
     model = gn.DecoderOnly(30, 32, 2, 2, position=gn.positions.get("rope", scaling=method)).eval()
     ids, at = torch.randint(30, (2, 9)), gn.Layout.dense(2, 9)
-    moved = gn.Layout(at.pos + 1000, at.step, None, at.length + 1000, "dense")
+    moved = gn.Layout(at.pos + 1000, at.step, None, at.length, "dense")
     torch.testing.assert_close(model(ids, moved), model(ids, at), atol=1e-5, rtol=1e-5)
 
 
@@ -159,6 +215,21 @@ def test_it_comes_back_from_json_and_from_a_models_config(method):
         ({"kind": "yarn", "factor": 2.0, "original_length": 64, "beta_fast": 1.0}, "beta_fast must exceed"),
         ({"kind": "llama3", "factor": 2.0, "original_length": 64, "low_freq_factor": 5.0}, "must exceed"),
         ({"factor": 2.0}, "a context scaling is given as"),
+        ({"kind": "dynamic", "factor": 2.0, "original_length": 64, "freeze": 0}, "at least 1; got 0"),
+        (
+            {
+                "kind": "longrope",
+                "factor": 2.0,
+                "original_length": 64,
+                "short_factor": [1.0] * 8,
+                "long_factor": [0.0] * 8,
+            },
+            "long_factor lists a number above 0",
+        ),
+        (
+            {"kind": "longrope", "factor": 2.0, "original_length": 64, "short_factor": [1.0], "long_factor": [1.0]},
+            "has 1 factors, but a width of 16 has 8 pairs",
+        ),
         ("yarn", "a context scaling is given as"),
     ],
 )

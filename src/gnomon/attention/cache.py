@@ -8,6 +8,7 @@ Keys enter already rotated. Three kinds, one meaning: attending over the cache e
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Self
 
 import torch
 
@@ -20,12 +21,14 @@ from gnomon.shapes import Bool, Float, Int
 class Cache(ABC):
     """What the kinds share. `at` is the Layout of the committed tokens, None while empty.
 
-    `memory` is what cross-attention looks at, set once by whoever encoded the source.
+    `memory` is what cross-attention looks at, set once by whoever encoded the source. `history` is every id that was
+    read and where, kept for encodings that may have to read them again (see `models.reread`), else None.
     """
 
     def __init__(self) -> None:
         self.memory: Memory | None = None
         self._recalled: dict[int, tuple[Float, Float]] = {}  # cross-attention's keys and values, by layer
+        self.history: tuple[Int, Layout] | None = None
         self.at: Layout | None = None
         self.k: dict[int, Float] = {}  # layer -> (B, K, S, C)
         self.v: dict[int, Float] = {}
@@ -59,6 +62,18 @@ class Cache(ABC):
             self._recalled[layer] = make()
         return self._recalled[layer]
 
+    @abstractmethod
+    def fresh(self) -> "Cache":
+        """An empty cache of the same kind and size, with the same memory."""
+
+    def _told_as(self, other: "Cache") -> Self:
+        self.memory, self._recalled = other.memory, other._recalled
+        return self
+
+    def become(self, other: Self) -> None:
+        """Hold what another cache of the same kind holds."""
+        self.__dict__.update(other.__dict__)
+
     def commit(self) -> None:
         """The forward has ended: the new tokens are held from now on."""
         for layer, (k, v) in self._fresh.items():
@@ -72,6 +87,9 @@ class Cache(ABC):
             self._recalled = {
                 n: (k.index_select(0, index), v.index_select(0, index)) for n, (k, v) in self._recalled.items()
             }
+        if self.history is not None:
+            ids, at = self.history
+            self.history = ids.index_select(0, index), at.rows(index)
         if self.at is not None:
             self.at = self.at.rows(index)
             self.k = {n: x.index_select(0, index) for n, x in self.k.items()}
@@ -86,6 +104,12 @@ class Cache(ABC):
         if rows.shape[0] not in (1, B) or bool((rows < 0).any()):
             raise BadValue(f"crop keeps a number >= 0 of tokens, one or {B} of them; got {keep!r}")
         self._keep_before(rows.expand(B, 1))
+        if self.history is not None:
+            ids, at = self.history
+            doc = torch.where(at.real & (at.step < rows), 0 if at.doc is None else at.doc, -1)
+            self.history = ids, replace(at, doc=doc, kind="packed" if at.kind == "packed" else "padded")
+        if self.at is None:
+            self.history = None
 
     def _forgotten(self) -> Int | int:
         """How many tokens of each row (B, 1) are gone for good."""
@@ -116,6 +140,9 @@ class Cache(ABC):
 class GrowingCache(Cache):
     """Appends, with a copy at each step; no limit but memory."""
 
+    def fresh(self) -> "GrowingCache":
+        return GrowingCache()._told_as(self)
+
     def update(self, layer: int, k: Float, v: Float) -> tuple[Float, Float]:
         if layer in self.k:
             k, v = torch.cat([self.k[layer], k], 2), torch.cat([self.v[layer], v], 2)
@@ -131,6 +158,9 @@ class PreallocatedCache(Cache):
         if capacity < 1:
             raise BadValue(f"a cache needs room for at least one token, got capacity={capacity}")
         self.capacity = capacity
+
+    def fresh(self) -> "PreallocatedCache":
+        return PreallocatedCache(self.capacity)._told_as(self)
 
     def extend(self, at: Layout) -> Layout:
         if len(self) + at.shape[1] > self.capacity:
@@ -175,6 +205,9 @@ class RollingCache(Cache):
         self.window, self.rollback, self.kept = window, rollback, kept
         self._newest: Int | slice = slice(None)  # the slots that stay after a forward
         self._gone: Int | None = None
+
+    def fresh(self) -> "RollingCache":
+        return RollingCache(self.window, self.rollback, self.kept)._told_as(self)
 
     def extend(self, at: Layout) -> Layout:
         whole, slots = super().extend(at), self.window + self.rollback + self.kept

@@ -1,5 +1,7 @@
-"""Models on disk: saved into run folders and loaded from them."""
+"""Models on disk: our run folders, Hugging Face folders and GGUF files, loaded by one function."""
 
-from gnomon.checkpoints.native import load, save_model
+from gnomon.checkpoints.hf import save_hf
+from gnomon.checkpoints.load import load
+from gnomon.checkpoints.native import save_model
 
-__all__ = ["load", "save_model"]
+__all__ = ["load", "save_hf", "save_model"]

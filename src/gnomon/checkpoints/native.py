@@ -1,7 +1,7 @@
 """Run folders: a model as files that any program can read, replaced so that a crash never costs the last good one.
 
-    RUN/config.json         the model's config, the dtype of its weights, the version of this format, and the names of
-                            its classes ("labels") if it tells classes apart
+    RUN/config.json         the model's config, the dtype of its weights, the version of this format; where it has
+                            them, names of classes ("labels"), ids that end a text ("ends"), the one before it ("start")
     RUN/model.safetensors   the weights by name, each once: a tied head has none of its own
     RUN/tokenizer.json      in the format of the tokenizers library; absent for a model of bare ids
 
@@ -24,10 +24,11 @@ import torch
 from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
+from gnomon.checkpoints.weights import Weights, enough, faults, give, on_meta
 from gnomon.data import Tokenizer
 from gnomon.device import DTYPES, resolve_device, resolve_dtype
 from gnomon.errors import BadInput, BadValue, unknown
-from gnomon.models import Model, ModelConfig, build
+from gnomon.models import Model, ModelConfig
 from gnomon.positions import names
 
 FORMAT = 1  # goes up when an older Gnomon could not read the folder
@@ -35,8 +36,6 @@ CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json
 PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle")
 DRAFT = ".draft-"
 M = TypeVar("M", bound=Model)
-
-SHOWN = 8  # names listed in an error before "and N more"
 
 # What torch.compile, DataParallel and DistributedDataParallel put before the names of a model they wrap.
 _WRAPPER = re.compile(r"^(?:module\.|_orig_mod\.)+|(?<=\.)_orig_mod\.")
@@ -105,6 +104,10 @@ def write_model(new: Path, model: nn.Module, tokenizer: Tokenizer | None = None,
     }
     if inner.labels is not None:
         about["labels"] = list(inner.labels)
+    if inner.ends:
+        about["ends"] = list(inner.ends)
+    if inner.start is not None:
+        about["start"] = inner.start
     write_json(new / CONFIG, about)
     if tokenizer is not None:
         tokenizer.save(new)
@@ -189,32 +192,43 @@ def load(
 
     Every weight is checked by name, shape and dtype. Raises BadInput, saying what is missing, broken or does not fit.
     """
-    folder = _run_folder(Path(folder))
+    folder = run_folder(Path(folder))
     about = read_config(folder)
     stored = DTYPES[about["dtype"]]
-    model = _build(about["model"], folder / CONFIG).to(stored)
+    weights = Weights([_present(folder / WEIGHTS)])
+    model = _build(about["model"], weights, folder / CONFIG)
+    must_be(model, kind, folder)
+    named = _named(model.to(stored), weights, folder / WEIGHTS)
+    place = resolve_device(device) if isinstance(device, str) else device
+    wanted = resolve_dtype(dtype, place) if isinstance(dtype, str) else dtype or stored
+    give(model, {name: weights.tensor(found, wanted) for name, found in named.items()}, place)
+    model.tokenizer = None if about["tokenizer"] is None else _tokenizer(folder / TOKENIZER, model.config.vocab_size)
+    model.labels = _labels(about, folder / CONFIG)
+    model.ends, model.start = _marks(about, model.config.vocab_size, folder / CONFIG)
+    return model
+
+
+def must_be(model: Model, kind: type[Model], folder: Path) -> None:
+    """Raise BadInput unless a loaded model is of the architecture that is needed."""
     if not isinstance(model, kind):
         raise BadInput(
             f"{folder} holds a model that is {model.architecture}; this needs one that is {kind.architecture}"
         )
-    fill(model, read_tensors(folder / WEIGHTS)[0], folder / WEIGHTS)
-    model.tokenizer = None if about["tokenizer"] is None else _tokenizer(folder / TOKENIZER, model.config.vocab_size)
-    model.labels = _labels(about, folder / CONFIG)
-    place = resolve_device(device) if isinstance(device, str) else device
-    wanted = resolve_dtype(dtype, place) if isinstance(dtype, str) else stored if dtype is None else dtype
-    return model.to(place, wanted).eval()
 
 
-def _run_folder(path: Path) -> Path:
+def run_folder(path: Path) -> Path:
     """The folder itself; BadInput for everything else that people try to load."""
     if path.suffix in PICKLED:
         raise _pickled(path)
     if path.is_file():
         raise BadInput(f"{path} is a file: give the run folder, which holds {CONFIG}, {WEIGHTS} and {TOKENIZER}")
     if not path.is_dir():
-        raise BadInput(f"there is no run folder {path}: gnomon train --output {path} makes one")
+        raise BadInput(
+            f"there is no run folder {path}: gnomon train --output {path} makes one. A Hugging Face or GGUF model is "
+            "named by its path, one on the hub by OWNER/MODEL; gnomon pull lists real models"
+        )
     pickles = sorted(p.name for p in path.iterdir() if p.suffix in PICKLED)
-    if pickles and not (path / WEIGHTS).exists():
+    if pickles and not any(path.glob("*.safetensors")):
         raise _pickled(path / pickles[0])
     return path
 
@@ -259,8 +273,8 @@ def read_config(folder: Path) -> dict[str, Any]:
     return about
 
 
-def _build(config: Mapping[str, Any], file: Path) -> Model:
-    """A model of this config with any weights, drawn without touching torch's random state."""
+def _build(config: Mapping[str, Any], weights: Weights, file: Path) -> Model:
+    """A model of this config without memory, whatever sizes the config asks for."""
     position = config.get("position", "rope")
     for choice in position if isinstance(position, list) else [position]:
         name = str(choice.get("name") if isinstance(choice, dict) else choice)
@@ -270,9 +284,10 @@ def _build(config: Mapping[str, Any], file: Path) -> Model:
                 "defines it first: --import MODULE on the command line"
             )
     try:
-        with torch.random.fork_rng(devices=[]):
-            return build(ModelConfig.from_dict(config))
-    except (ValueError, TypeError, RuntimeError) as error:  # a value that no model can have, or no memory
+        whole = ModelConfig.from_dict(config)
+        enough(whole, len(weights.found), file.parent)
+        return on_meta(whole)
+    except (ValueError, TypeError, RuntimeError) as error:  # a value that no model can have
         raise BadInput(f"{file}: {error}") from error
 
 
@@ -285,8 +300,21 @@ def _labels(about: Mapping[str, Any], file: Path) -> tuple[str, ...] | None:
     return tuple(labels)
 
 
+def _marks(about: Mapping[str, Any], vocab_size: int, file: Path) -> tuple[tuple[int, ...], int | None]:
+    """The ids that end a text, and the one that starts one."""
+    ends, start = about.get("ends", []), about.get("start")
+    given = [*ends, *([] if start is None else [start])] if isinstance(ends, list) else [None]
+    if not all(type(i) is int and 0 <= i < vocab_size for i in given):
+        raise BadInput(f"{file}: ends must be a list of token ids below {vocab_size}, and start such an id")
+    return tuple(ends), start
+
+
 def _tokenizer(file: Path, vocab_size: int) -> Tokenizer:
-    tokenizer = Tokenizer.load(_present(file))
+    return fitting(Tokenizer.load(_present(file)), vocab_size, file)
+
+
+def fitting(tokenizer: Tokenizer, vocab_size: int, file: Path) -> Tokenizer:
+    """The tokenizer; BadInput if it has ids that the model has no row for."""
     if tokenizer.vocab_size > vocab_size:
         raise BadInput(
             f"{file} has {tokenizer.vocab_size} tokens, but the model of {CONFIG} knows {vocab_size}: "
@@ -310,33 +338,42 @@ def fill(model: nn.Module, tensors: Mapping[str, Tensor], source: Path) -> None:
     Raises BadInput, and changes nothing, unless names, shapes and dtypes all fit; it lists those that do not.
     """
     own = {plain_name(name): tensor for name, tensor in model.state_dict().items()}
-    found = {plain_name(name): tensor for name, tensor in tensors.items()}
-    if len(found) < len(tensors):
-        raise BadInput(f"{source} holds a weight twice, under its own name and under that of a wrapper")
-    wrong = [
-        f"{name} is {_kind(found[name])}, expected {_kind(own[name])}"
-        for name in own.keys() & found.keys()
-        if _kind(own[name]) != _kind(found[name])
-    ]
-    faults = {"missing": own.keys() - found.keys(), "unused": found.keys() - own.keys(), "different": wrong}
-    if any(faults.values()):
-        listed = "; ".join(f"{what}: {_list(sorted(items))}" for what, items in faults.items() if items)
-        raise BadInput(f"{source} does not fit the model of {CONFIG}: {listed}")
+    kinds = {name: _kind(tuple(tensor.shape), tensor.dtype) for name, tensor in tensors.items()}
+    named = _matched(own, kinds, source)
     with torch.no_grad():
         for name, tensor in own.items():
-            tensor.copy_(found[name])
+            tensor.copy_(tensors[named[name]])
 
 
-def _kind(tensor: Tensor) -> str:
-    return f"{tuple(tensor.shape)} {str(tensor.dtype).removeprefix('torch.')}"
+def _named(model: nn.Module, weights: Weights, source: Path) -> dict[str, str]:
+    """Our names -> those in the file. Only headers are read."""
+    kinds = {name: _kind(stored.shape, weights.dtype(name)) for name, stored in weights.found.items()}
+    return _matched(model.state_dict(), kinds, source)
 
 
-def _list(items: list[str]) -> str:
-    more = len(items) - SHOWN
-    return ", ".join(items[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+def _matched(own: Mapping[str, Tensor], kinds: Mapping[str, str], source: Path) -> dict[str, str]:
+    """The name in a file of each of our weights; BadInput, which lists what does not fit, unless all fit."""
+    found = {plain_name(name): name for name in kinds}
+    if len(found) < len(kinds):
+        raise BadInput(f"{source} holds a weight twice, under its own name and under that of a wrapper")
+    want = {name: _kind(tuple(tensor.shape), tensor.dtype) for name, tensor in own.items()}
+    missing, unused = [*(want.keys() - found.keys())], [*(found.keys() - want.keys())]
+    different = [
+        f"{name} is {kinds[found[name]]}, expected {want[name]}"
+        for name in want.keys() & found.keys()
+        if kinds[found[name]] != want[name]
+    ]
+    if missing or unused or different:
+        raise faults(source, f"the model of {CONFIG}", missing=missing, unused=unused, different=different)
+    return found
+
+
+def _kind(shape: tuple[int, ...], dtype: torch.dtype) -> str:
+    return f"{shape} {str(dtype).removeprefix('torch.')}"
 
 
 __all__ = [
-    "CONFIG", "TOKENIZER", "WEIGHTS", "draft", "fill", "load", "plain_name", "read_config", "read_json", "read_tensors",
-    "save_model", "sweep", "unwrapped", "write_json", "write_model", "write_tensors",
+    "CONFIG", "PICKLED", "TOKENIZER", "WEIGHTS", "draft", "fill", "fitting", "load", "must_be", "plain_name",
+    "read_config", "read_json", "read_tensors", "run_folder", "save_model", "sweep", "unwrapped", "write_json",
+    "write_model", "write_tensors",
 ]  # fmt: skip

@@ -17,9 +17,10 @@ from gnomon.cli.options import (
 )
 from gnomon.cli.output import print_json
 from gnomon.errors import BadValue
+from gnomon.glossary import grouped
 
 if TYPE_CHECKING:
-    from gnomon.models import DecoderOnly
+    from gnomon.models import DecoderOnly, Model
     from gnomon.plots import Inspection
     from gnomon.plots.prefill import Timing
 
@@ -35,6 +36,7 @@ TIMED = 128  # tokens that --timing reads
 @click.option("--ids", help="Or token ids: 101,7592,2088,102.")
 @click.option("--top", type=click.IntRange(min=1), default=8, show_default=True, help="Candidates for the next token.")
 @click.option("--output", "-o", type=click.Path(path_type=Path), help="Draw it all into this .png or .svg file.")
+@click.option("--trained", type=click.IntRange(min=1), help="Length the model was trained to.  [default: its own]")
 @click.option("--timing", is_flag=True, help="Time all tokens at once against one after another.")
 @config_options
 @seed_option
@@ -51,6 +53,7 @@ def command(
     ids: str | None,
     top: int,
     output: Path | None,
+    trained: int | None,
     timing: bool,
     config_file: Path | None,
     settings: tuple[str, ...],
@@ -63,7 +66,7 @@ def command(
     """Follow a text through a model: ids, vectors, positions, attention, next tokens, with their shapes.
 
     RUN is the folder of a trained model. With --preset NAME the weights are random; --set d_model=64 changes it, and
-    --text is read byte by byte.
+    --text is read byte by byte. Without --text it says what kind of position the model has, and how far that reaches.
     """
     from gnomon.device import resolve_device, set_threads
     from gnomon.plots import inspect, parallel_and_sequential
@@ -71,7 +74,7 @@ def command(
 
     if (run is None) == (preset is None):
         raise BadValue("give the folder of a trained model, or --preset NAME for random weights: one of the two")
-    if (text is None) == (ids is None):
+    if text is not None and ids is not None:
         raise BadValue('give --text "..." or --ids 101,7592,2088,102: one of the two')
     if run is not None and (position is not None or settings or config_file is not None):
         raise BadValue("a trained model is built already: --position, --set and --config go with --preset")
@@ -79,12 +82,15 @@ def command(
         picture_format(output)
     set_threads(threads)
     changes = plain_settings(config_file, settings) | ({} if position is None else {"position": position})
+    source = str(run) if run is not None else f"{preset} with random weights (seed {seed})"
+    if text is None and ids is None:
+        _positions_of(source, _any_model(run, preset, changes), trained, as_json)
+        return
     model = _model(run, preset, changes, seed, text is not None).to(resolve_device(device))
     seen = inspect(model, text if text is not None else _numbers(ids or ""), top)
     timed = parallel_and_sequential(model, _repeated(model, seen.ids)) if timing else None
     if output is not None:
         seen.picture(lang).save(output)
-    source = str(run) if run is not None else f"{preset} with random weights (seed {seed})"
     if as_json:
         print_json({"model": source, **seen.to_dict(), "timing": timed and vars(timed), "file": output})
         return
@@ -110,6 +116,36 @@ def _model(run: Path | None, preset: str | None, changes: dict[str, Any], seed: 
     if reads_text:
         model.tokenizer = Tokenizer.bytes()
     return model
+
+
+def _any_model(run: Path | None, preset: str | None, changes: dict[str, Any]) -> "Model":
+    from gnomon.checkpoints import load
+    from gnomon.models import build
+    from gnomon.models import preset as named
+
+    return load(run) if run is not None else build(named(str(preset), **changes))
+
+
+def _positions_of(source: str, model: "Model", trained: int | None, as_json: bool) -> None:
+    """What kind of position the model has."""
+    c = model.config
+    trained = c.max_positions if trained is None else trained
+    found = [
+        {"encoding": e.name, "acts": e.acts, "layers": model.layers_of(e), "says": e.describe(trained)}
+        for e in model.encodings()
+        if e.name != "none" or c.at_input.name == "none"
+    ]
+    if as_json:
+        print_json({"model": source, "trained": trained, "encodings": found})
+        return
+    length = "" if trained is None else f", trained to {grouped(trained)} tokens"
+    click.echo(f"{source}: {c.architecture}, {c.n_layers} layers, width {c.d_model}, {c.n_heads} heads{length}")
+    for encoding in found:
+        click.echo(f"\n{encoding['encoding']}, in {encoding['layers']}")
+        for sentence in encoding["says"]:
+            click.echo(f"    {sentence}")
+    if trained is None:
+        click.echo("\nGive --trained LENGTH to see what happens past it.")
 
 
 def _numbers(text: str) -> list[int]:

@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 import tokenizers
-from tokenizers import decoders, models, pre_tokenizers, trainers
+from tokenizers import decoders, models, pre_tokenizers, processors, trainers
 
 from gnomon.data.files import atomic
 from gnomon.data.pieces import BYTE_ALPHABET, Pieces, decoder_steps, tabulate
+from gnomon.data.sentencepiece import read_model
 from gnomon.errors import BadInput, BadValue, GnomonError
 
 END_OF_TEXT = "<|endoftext|>"
@@ -26,6 +27,7 @@ UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 END_MARKS = (END_OF_TEXT, "</s>", "<eos>", "<|end_of_text|>", "<|im_end|>")  # looked for where no config names one
 MASK_MARKS = ("[MASK]", "<mask>")  # BERT's, RoBERTa's
 GPT2_FILES = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
+SENTENCEPIECE_FILES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
 MOST_TOKENS = 2**24  # the library reserves room for all of them before it begins
 VISIBLE = {i: 0x2400 + i for i in range(33)} | {0x20: 0x2423, 0x7F: 0x2421}  # control pictures; ␣ for the space
 
@@ -43,15 +45,19 @@ class Tokenizer:
     id, unless ``special=True`` asks for it. No token is ever added that the text does not hold.
     """
 
-    def __init__(self, text: str, end_mark: str | None = None) -> None:
-        """Read the text of a ``tokenizer.json``; ``end_mark`` names end-of-text where its name is an unusual one."""
+    def __init__(self, text: str, end_mark: str | None = None, chat_template: str | None = None) -> None:
+        """Read the text of a ``tokenizer.json``; ``end_mark`` names end-of-text where its name is an unusual one.
+        ``chat_template``: how a conversation becomes a text, in Jinja, see ``gnomon.data.chat``."""
         # A file may carry truncation and padding from its last use: both would change texts in silence.
         self._spec: dict[str, Any] = json.loads(text) | {"truncation": None, "padding": None}
         decoder_steps(self._spec)
         self._core = tokenizers.Tokenizer.from_str(text)
+        self._core.no_truncation()
+        self._core.no_padding()
         vocab = self._core.get_vocab(with_added_tokens=True)
         self.vocab_size: int = 1 + max(vocab.values(), default=-1)  #: ids run from 0 to vocab_size - 1
         self.eos_id: int | None = _end_of_text(vocab, end_mark)  #: the id of end-of-text, if there is one
+        self.chat_template = chat_template
 
     @classmethod
     def bytes(cls) -> "Tokenizer":
@@ -97,23 +103,42 @@ class Tokenizer:
         return cls._complete(core, cut_words=True)
 
     @classmethod
-    def load(cls, path: str | Path) -> "Tokenizer":
-        """Read a ``tokenizer.json`` or a folder that holds one; ``tokenizer_config.json`` there names end-of-text.
+    def from_sentencepiece(cls, path: str | Path) -> "Tokenizer":
+        """A SentencePiece ``.model`` file; its begin-of-text token, if it has one, stands in ``frame``."""
+        found = read_model(path)
+        texts = [piece.text for piece in found.vocabulary.pieces]
+        begin, end = (texts[i] if 0 <= i < len(texts) else None for i in (found.bos_id, found.eos_id))
+        core = found.vocabulary.core()
+        return cls(begun_with(core, begin).to_str(), end)
 
-        A folder without it may hold GPT-2's pair instead: vocab.json and merges.txt, or encoder.json and vocab.bpe.
+    @classmethod
+    def load(cls, path: str | Path) -> "Tokenizer":
+        """Read a ``tokenizer.json`` or a folder that holds one; ``tokenizer_config.json`` there names end-of-text and
+        holds the chat template.
+
+        A folder without it may hold GPT-2's pair instead (vocab.json and merges.txt, or encoder.json and vocab.bpe) or
+        a SentencePiece model (tokenizer.model or spiece.model); ``path`` may be such a model too.
         """
         file = _file(path)
+        for model in (file, *map(file.with_name, SENTENCEPIECE_FILES)):
+            if model.suffix == ".model" and model.exists() and (model == file or not file.exists()):
+                return cls.from_sentencepiece(model)._as_configured(model)
         for vocab, merges in GPT2_FILES:
             if not file.exists() and file.with_name(vocab).exists() and file.with_name(merges).exists():
-                return cls.from_vocab_merges(file.with_name(vocab), file.with_name(merges))
+                return cls.from_vocab_merges(file.with_name(vocab), file.with_name(merges))._as_configured(file)
         try:
-            return cls(file.read_text(encoding="utf-8"), _configured_end(file))
+            return cls(file.read_text(encoding="utf-8"), *_configured(file))
         except OSError as error:
             raise BadInput(f"cannot read the tokenizer {file}: {error.strerror}") from error
         except GnomonError as error:
             raise BadInput(f"{file}: {error}") from error
         except Exception as error:  # the library raises bare Exception for a malformed file
             raise BadInput(f"{file} is not a tokenizer.json: {error}") from error
+
+    def _as_configured(self, file: Path) -> "Tokenizer":
+        """With the end-of-text token and the chat template that are told beside ``file``."""
+        mark, template = _configured(file)
+        return Tokenizer(self.to_json(), mark or self._end_mark, template)
 
     @classmethod
     def _byte_level(cls, merges: list[tuple[str, str]]) -> "Tokenizer":
@@ -134,7 +159,7 @@ class Tokenizer:
             return self
         core = tokenizers.Tokenizer.from_str(self.to_json())
         core.add_special_tokens([MASK_MARKS[0]])
-        return Tokenizer(core.to_str(), self._end_mark)
+        return Tokenizer(core.to_str(), self._end_mark, self.chat_template)
 
     def to_json(self) -> str:
         """The text of the ``tokenizer.json``."""
@@ -143,12 +168,14 @@ class Tokenizer:
     def save(self, path: str | Path) -> Path:
         """Write ``tokenizer.json`` into the folder ``path`` (or to ``path`` itself where it ends in .json), atomically.
 
-        A ``tokenizer_config.json`` goes beside it, which names end-of-text to us and to the transformers library.
+        A ``tokenizer_config.json`` goes beside it, which names end-of-text to us and to the transformers library, and
+        holds the chat template.
         Returns the file written.
         """
         file = _file(path)
         if file.name == "tokenizer.json":
             config = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": self._end_mark}
+            config |= {} if self.chat_template is None else {"chat_template": self.chat_template}
             with atomic(file.with_name("tokenizer_config.json")) as out:
                 out.write((json.dumps(config, indent=2) + "\n").encode())
         with atomic(file) as out:
@@ -157,7 +184,7 @@ class Tokenizer:
 
     def encode(self, text: str, special: bool = False) -> list[int]:
         """Token ids of ``text``; ``special=True`` reads control strings in it as control ids."""
-        core = self._reading_controls if special else self._reading_text
+        core = self._core if special else self._reading_text
         try:
             ids: list[int] = core.encode(text, add_special_tokens=False).ids
         except TypeError as error:
@@ -215,13 +242,25 @@ class Tokenizer:
     @cached_property
     def control_ids(self) -> frozenset[int]:
         """The ids that stand for no text."""
-        return frozenset(token["id"] for token in self._spec["added_tokens"] if token["special"])
+        return frozenset(self.controls.values())
+
+    @cached_property
+    def controls(self) -> dict[str, int]:
+        """The control tokens by name."""
+        return {token["content"]: token["id"] for token in self._spec["added_tokens"] if token["special"]}
+
+    @cached_property
+    def frame(self) -> tuple[list[int], list[int]]:
+        """The control ids that models of this vocabulary expect before and after a text: begin-of-text, or [CLS] and
+        [SEP]. Empty for a vocabulary that does not say so."""
+        whole = self._core.encode("x", add_special_tokens=True).ids
+        inside = [at for at, i in enumerate(whole) if i not in self.control_ids]
+        return (whole[: inside[0]], whole[inside[-1] + 1 :]) if inside else ([], [])
 
     @cached_property
     def mask_id(self) -> int | None:
         """The id that stands for a token to be guessed, if there is one."""
-        named = {token["content"]: int(token["id"]) for token in self._spec["added_tokens"] if token["special"]}
-        return next((named[mark] for mark in MASK_MARKS if mark in named), None)
+        return next((self.controls[mark] for mark in MASK_MARKS if mark in self.controls), None)
 
     @cached_property
     def unk_id(self) -> int | None:
@@ -243,10 +282,6 @@ class Tokenizer:
         return hashlib.sha256(json.dumps([content, self.eos_id]).encode()).hexdigest()
 
     @cached_property
-    def _reading_controls(self) -> tokenizers.Tokenizer:
-        return tokenizers.Tokenizer.from_str(self.to_json())
-
-    @cached_property
     def _reading_text(self) -> tokenizers.Tokenizer:
         return tokenizers.Tokenizer.from_str(json.dumps(_without_controls(self._spec)))
 
@@ -255,7 +290,7 @@ class Tokenizer:
         return None if self.eos_id is None else self._core.id_to_token(self.eos_id)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Tokenizer, (self.to_json(), self._end_mark)
+        return Tokenizer, (self.to_json(), self._end_mark, self.chat_template)
 
     def __repr__(self) -> str:
         return f"Tokenizer(kind={self.kind!r}, vocab_size={self.vocab_size}, eos_id={self.eos_id})"
@@ -268,6 +303,11 @@ def _end_of_text(vocab: dict[str, int], mark: str | None) -> int | None:
     return next((vocab[name] for name in ([mark] if mark else END_MARKS) if name in vocab), None)
 
 
+def hidden_name(i: int) -> str:
+    """The name under which `encode` knows a control id; texts cannot hold it (U+10FFFF is no character)."""
+    return f"\U0010ffff{i}\U0010ffff"
+
+
 def _without_controls(spec: dict[str, Any]) -> dict[str, Any]:
     """The same tokenizer with its control tokens under names that no text holds, so that a text cannot call them.
 
@@ -275,7 +315,7 @@ def _without_controls(spec: dict[str, Any]) -> dict[str, Any]:
     words. The unknown token keeps its name, by which the model finds it.
     """
     unk = spec["model"].get("unk_token")
-    names = {t["content"]: f"\U0010ffff{t['id']}\U0010ffff" for t in spec["added_tokens"] if t["special"]}
+    names = {t["content"]: hidden_name(t["id"]) for t in spec["added_tokens"] if t["special"]}
     names.pop(unk, None)
     vocab = spec["model"]["vocab"]
     if isinstance(vocab, dict):
@@ -288,19 +328,32 @@ def _without_controls(spec: dict[str, Any]) -> dict[str, Any]:
 
 def _file(path: str | Path) -> Path:
     path = Path(path)
-    return path if path.suffix == ".json" else path / "tokenizer.json"
+    return path if path.suffix in (".json", ".model") else path / "tokenizer.json"
 
 
-def _configured_end(file: Path) -> str | None:
-    """The end-of-text token that a ``tokenizer_config.json`` beside ``file`` names, as a string or an added token."""
-    beside = file.with_name("tokenizer_config.json")
+def _configured(file: Path) -> tuple[str | None, str | None]:
+    """The end-of-text token that a ``tokenizer_config.json`` beside ``file`` names, as a string or an added token, and
+    the chat template there or in a file of its own."""
+    beside, apart = file.with_name("tokenizer_config.json"), file.with_name("chat_template.jinja")
+    template = apart.read_text(encoding="utf-8") if apart.is_file() else None
     if not beside.is_file():
-        return None
+        return None, template
     try:
-        mark = json.loads(beside.read_text(encoding="utf-8")).get("eos_token")
+        config = json.loads(beside.read_text(encoding="utf-8"))
     except ValueError as error:
         raise BadInput(f"{beside} is not JSON: {error}") from error
-    return mark.get("content") if isinstance(mark, dict) else mark
+    mark, held = config.get("eos_token"), config.get("chat_template")
+    if isinstance(held, list):  # several, by name
+        held = {each.get("name"): each.get("template") for each in held}.get("default")
+    return mark.get("content") if isinstance(mark, dict) else mark, template or held
+
+
+def begun_with(core: tokenizers.Tokenizer, mark: str | None) -> tokenizers.Tokenizer:
+    """The same tokenizer of the library, saying that texts begin with this control token."""
+    if mark is not None:
+        post = processors.TemplateProcessing(single=f"{mark} $A", special_tokens=[(mark, core.token_to_id(mark))])
+        core.post_processor = post
+    return core
 
 
 def _not_text(texts: Sequence[str]) -> BadValue:

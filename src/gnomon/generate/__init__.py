@@ -1,6 +1,7 @@
 """Text from a model: prompts in, tokens chosen by a strategy, one forward a step for all of them."""
 
 from gnomon.generate.beam import Beam, DiverseBeam
+from gnomon.generate.chat import Chat
 from gnomon.generate.constraints import Constraints
 from gnomon.generate.contrastive import Contrastive
 from gnomon.generate.feed import Feed, evaluating
@@ -18,6 +19,7 @@ from gnomon.generate.tree import Node, Tree, draw
 
 __all__ = [
     "Beam",
+    "Chat",
     "Chooser",
     "Constraints",
     "Contrastive",

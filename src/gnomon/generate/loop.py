@@ -9,7 +9,7 @@ from gnomon.attention import Cache
 from gnomon.errors import BadValue
 from gnomon.generate.constraints import NO_CONSTRAINTS, Constraints
 from gnomon.generate.feed import CacheKind, Feed
-from gnomon.generate.model import LanguageModel
+from gnomon.generate.model import LanguageModel, Marked
 from gnomon.generate.prompts import Prompts, rows_of
 from gnomon.generate.row import Ends, Generation, Row, Token
 from gnomon.generate.rules import Rules
@@ -49,7 +49,8 @@ def generate(
                     string looked for
     seeds           of the rows' draws: one per row; or one number s, and row i draws from s + i; None takes them from
                     torch's own generator
-    eos_ids         tokens that end a row, besides the tokenizer's end-of-text; None: not even that one does
+    eos_ids         tokens that end a row, besides the tokenizer's end-of-text and the model's own ends; None: not even
+                    those do
     stop            strings that end a row, and are cut off its text, however they are split over tokens
     constraints     Constraints(...): penalties, bans, a given beginning
     top_logprobs    with each token, this many of the tokens that were most probable to the model
@@ -85,9 +86,12 @@ def ends_for(
     for i in eos_ids or ():
         if not 0 <= i < V:
             raise BadValue(f"eos_ids holds {i}, which is not one of the {V} token ids, 0 to {V - 1}")
-    own = () if eos_ids is None or tokenizer is None or tokenizer.eos_id is None else (tokenizer.eos_id,)
     stops = (stop,) if isinstance(stop, str) else tuple(stop)
-    return Ends(frozenset([*own, *(eos_ids or ())]), stops, at_least, at_most)
+    if eos_ids is None:
+        return Ends(frozenset(), stops, at_least, at_most)
+    own = () if tokenizer is None or tokenizer.eos_id is None else (tokenizer.eos_id,)
+    marked = model.ends if isinstance(model, Marked) else ()
+    return Ends(frozenset([*own, *marked, *eos_ids]), stops, at_least, at_most)
 
 
 @dataclass(frozen=True)
@@ -148,7 +152,8 @@ def _prompts(
 ) -> list[list[int]]:
     if prompts is None and sources is None:
         raise BadValue("there is nothing to go on from: give a prompt, a text or token ids ('' starts a document)")
-    prompts = [[] for _ in sources or ()] if prompts is None else prompts
+    start = model.start if isinstance(model, Marked) else None
+    prompts = [[] if start is None else [start] for _ in sources or ()] if prompts is None else prompts
     ids = rows_of(prompts, model.tokenizer, model.config.vocab_size, empty=not goes_on)
     if sources is not None and len(ids) != len(sources):
         raise BadValue(f"there are {len(sources)} sources but {len(ids)} prompts: give one prompt per source, or none")

@@ -77,4 +77,17 @@ class SourceSizes(Protocol):
         """The number of a source's ids where it has a table of its own; None where source and target share one."""
 
 
-__all__ = ["LanguageModel", "ReadsSource", "Sizes", "SourceSizes"]
+@runtime_checkable
+class Marked(Protocol):
+    """What a model knows that was published with marks of its own."""
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """Ids that end a text, besides the tokenizer's end-of-text."""
+
+    @property
+    def start(self) -> int | None:
+        """The id before the first that a decoder writes; None where that is end-of-text."""
+
+
+__all__ = ["LanguageModel", "Marked", "ReadsSource", "Sizes", "SourceSizes"]

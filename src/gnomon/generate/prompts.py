@@ -9,6 +9,7 @@ from torch import Tensor
 from gnomon.data import Tokenizer
 from gnomon.errors import BadValue
 
+Kind = Literal["prompt", "source"]
 Prompts = str | Sequence[str] | Sequence[int] | Sequence[Sequence[int]] | Tensor
 
 
@@ -17,18 +18,19 @@ def rows_of(
     tokenizer: Tokenizer | None,
     vocab_size: int,
     empty: bool = True,
-    kind: Literal["prompt", "source"] = "prompt",
+    kind: Kind = "prompt",
 ) -> list[list[int]]:
     """One list of ids per prompt, or per source.
 
     prompts    a text or a list of texts; the ids of one prompt, or a list of such lists of any lengths; or a tensor of
-               ids, (T,) or (B, T)
+               ids, (T,) or (B, T). Ids are taken as they are; a text gets the control ids before it that the tokenizer
+               expects there (begin-of-text), and a source those after it too
     tokenizer  reads texts; its end-of-text id, which stands between documents, is where an empty prompt starts
-    empty      whether an empty prompt may start there; an empty source never may
+    empty      whether prompts begin a document, and an empty one may start there; an empty source never may
 
     Raises BadValue for anything else, and for an id outside the vocabulary, naming the id, its row and its place.
     """
-    rows = [_ids(prompt, tokenizer) for prompt in _listed(prompts)]
+    rows = [_ids(prompt, tokenizer, empty, kind) for prompt in _listed(prompts)]
     if not rows:
         raise BadValue(f"there are no {kind}s: give a text, a list of texts, a list of token ids, or lists of these")
     for row, ids in enumerate(rows):
@@ -62,11 +64,15 @@ def _listed(prompts: Prompts) -> list[str | Sequence[int]]:
     return [items] if flat else items
 
 
-def _ids(prompt: str | Sequence[int], tokenizer: Tokenizer | None) -> list[int]:
+def _ids(prompt: str | Sequence[int], tokenizer: Tokenizer | None, begins: bool, kind: Kind) -> list[int]:
     if isinstance(prompt, str):
         if tokenizer is None:
             raise BadValue("this model has no tokenizer to read a text with: give token ids, or set model.tokenizer")
-        return tokenizer.encode(prompt)
+        before, after = tokenizer.frame
+        ids = tokenizer.encode(prompt)
+        if kind == "source":
+            return [*before, *ids, *after] if ids else []
+        return [*before, *ids] if begins else ids
     try:
         return [index(i) for i in prompt]
     except TypeError as error:

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from gnomon.attention import Cache
+from gnomon.attention import Cache, Memory
+from gnomon.errors import BadValue
 from gnomon.layout import Layout
 from gnomon.models.config import ModelConfig
 from gnomon.models.heads import head_for
 from gnomon.models.model import input_layer
-from gnomon.models.place import place
 from gnomon.models.stack import Stack
 from gnomon.models.writer import Writer
 from gnomon.positions import PositionEncoding
@@ -42,11 +42,12 @@ class DecoderOnly(Writer):
         """
         return self.head(self.hidden(ids, at, cache, trace))  # type: ignore[no-any-return]
 
-    def hidden(
-        self, ids: Int, at: Layout | None = None, cache: Cache | None = None, trace: Trace | None = None
+    def read(
+        self, ids: Int, at: Layout, cache: Cache | None = None, trace: Trace | None = None, memory: Memory | None = None
     ) -> Float:
-        """ids (B, T) -> the last hidden state (B, T, D), ready for the head."""
-        at = place(ids, at, cache)
+        """ids (B, T) at `at`, known to continue the cache -> the last hidden state (B, T, D)."""
+        if memory is not None:
+            raise BadValue("a decoder-only model looks at no source: put it before the text, or take an EncoderDecoder")
         x = self.input(ids, at, trace=trace)
         k_at = at if cache is None else cache.extend(at)
         x = self.stack(x, at, k_at, cache, trace)

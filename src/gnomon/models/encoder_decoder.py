@@ -61,19 +61,13 @@ class EncoderDecoder(Writer):
         tokens = layer.tokens if isinstance(layer, InputLayer) else self.input.tokens
         return Memory(self.encoder(layer.place(tokens, source, at, trace=trace), at, at, None, trace), at)
 
-    def hidden(
-        self,
-        ids: Int,
-        at: Layout | None = None,
-        cache: Cache | None = None,
-        trace: Trace | None = None,
-        memory: Memory | None = None,
+    def read(
+        self, ids: Int, at: Layout, cache: Cache | None = None, trace: Trace | None = None, memory: Memory | None = None
     ) -> Float:
-        """Target ids (B, T) -> the decoder's last hidden state (B, T, D). Memory is given, or set on the cache."""
+        """Target ids (B, T) at `at`, known to continue the cache -> the decoder's last hidden state (B, T, D)."""
         memory = cache.memory if memory is None and cache is not None else memory
         if memory is None:
             raise BadValue("a decoder looks at an encoded source: pass memory=model.encode(...), or set cache.memory")
-        at = place(ids, at, cache)
         x = self.input(ids, at, trace=trace)
         k_at = at if cache is None else cache.extend(at)
         x = self.decoder(x, at, k_at, cache, trace, memory)

@@ -13,6 +13,7 @@ from gnomon.errors import BadValue
 from gnomon.layout import Layout
 from gnomon.models.config import ModelConfig, Settings, preset
 from gnomon.models.heads import Head
+from gnomon.models.stack import Stack
 from gnomon.positions import PositionEncoding
 
 
@@ -32,6 +33,8 @@ class Model(nn.Module):
         self.config = ModelConfig.from_dict({"architecture": self.architecture, **sizes, **settings})
         self.tokenizer: Tokenizer | None = None
         self.labels: tuple[str, ...] | None = None  #: names of the classes, for a head that has some
+        self.ends: tuple[int, ...] = ()  #: ids that end a text, besides the tokenizer's end-of-text
+        self.start: int | None = None  #: the id before the first that a decoder writes, where it is not end-of-text
         self.build(self.config)
 
     @abstractmethod
@@ -53,6 +56,19 @@ class Model(nn.Module):
     @abstractmethod
     def encodings(self) -> Iterator[PositionEncoding]:
         """Every encoding in the model, each once."""
+
+    def layers_of(self, position: PositionEncoding) -> str:
+        """Where one of the model's encodings acts, in words, such as "layers 2, 4 of the encoder"."""
+        if position.acts == "input":
+            return "the input"
+        places = []
+        for name, part in self.named_children():
+            if isinstance(part, Stack) and any(p is position for p in part.encodings()):
+                where = "" if name == "stack" else f" of the {name}"
+                mine = [n for n in range(len(part.blocks)) if part.position_of(n) is position]
+                numbers = ", ".join(str(n + 1) for n in mine)
+                places.append(("all layers" if len(mine) == len(part.blocks) else f"layers {numbers}") + where)
+        return " and ".join(places)
 
     def check(self, at: Layout) -> None:
         """Raise BadValue if an encoding has no meaning at these positions, before anything is computed."""

@@ -73,11 +73,15 @@ def token_id(model: Model, word: str) -> int:
 
 def sentence_vectors(model: Model, texts: Sequence[str], unit: bool = False) -> Float:
     """(N, D) a vector for each text: from an encoder's own pooling where its head has one, else the mean over the last
-    hidden states of the tokens. An encoder-decoder reads texts as sources. unit: bring each to length 1."""
-    rows = tokenizer_of(model).encode_batch(texts)
+    hidden states of the tokens. An encoder-decoder reads texts as sources. The control ids that the tokenizer expects
+    around a text ([CLS], [SEP], begin-of-text) are put there. unit: bring each to length 1."""
+    tokenizer = tokenizer_of(model)
+    rows = tokenizer.encode_batch(texts)
     for n, row in enumerate(rows):
         if not row:
             raise BadValue(f"text {n + 1} has no tokens: leave empty lines out")
+    before, after = tokenizer.frame
+    rows = [[*before, *row, *after] for row in rows]
     device, found = next(model.parameters()).device, []
     with evaluating(model), torch.no_grad():
         for first in range(0, len(rows), AT_ONCE):

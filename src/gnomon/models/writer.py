@@ -3,12 +3,14 @@
 from abc import abstractmethod
 from typing import ClassVar, Literal
 
-from gnomon.attention import Cache, GrowingCache, PreallocatedCache, RollingCache
+from gnomon.attention import Cache, GrowingCache, Memory, PreallocatedCache, RollingCache
 from gnomon.embed import Tied, Untied
 from gnomon.errors import BadValue, unknown
 from gnomon.generate import generate, stream
 from gnomon.layout import Layout
 from gnomon.models.model import Model
+from gnomon.models.place import place
+from gnomon.models.reread import history, outgrown
 from gnomon.shapes import Float, Int
 from gnomon.trace import Trace
 
@@ -22,10 +24,39 @@ class Writer(Model):
     head: Tied | Untied
 
     @abstractmethod
-    def hidden(
-        self, ids: Int, at: Layout | None = None, cache: Cache | None = None, trace: Trace | None = None
+    def read(
+        self, ids: Int, at: Layout, cache: Cache | None = None, trace: Trace | None = None, memory: Memory | None = None
     ) -> Float:
-        """ids (B, T) -> the last hidden state (B, T, D), ready for the head."""
+        """ids (B, T) at `at`, known to continue the cache -> the last hidden state (B, T, D)."""
+
+    def hidden(
+        self,
+        ids: Int,
+        at: Layout | None = None,
+        cache: Cache | None = None,
+        trace: Trace | None = None,
+        memory: Memory | None = None,
+    ) -> Float:
+        """ids (B, T) -> the last hidden state (B, T, D), ready for the head.
+
+        at      where the tokens sit; default: 0..T-1, or right after what the cache holds
+        cache   keys and values of earlier calls, extended by this one
+        trace   written to: vectors, residual stream and attention weights
+        memory  an encoded source, of an encoder-decoder; default: the cache's
+        """
+        at = place(ids, at, cache)
+        whole = None if cache is None else history(cache, ids, at, self.encodings())
+        if cache is None or whole is None:
+            return self.read(ids, at, cache, trace, memory)
+        if not outgrown(cache, whole[1], self.encodings()):
+            x = self.read(ids, at, cache, trace, memory)
+            cache.history = whole
+            return x
+        again = cache.fresh()
+        x = self.read(*whole, again, trace, memory)[:, -ids.shape[1] :]
+        again.history = whole
+        cache.become(again)
+        return x
 
     def cache(self, kind: CacheKind = "growing", capacity: int = 0, rollback: int = 0) -> Cache:
         """An empty cache for this model. preallocated needs a capacity in tokens; rolling needs a model with a window

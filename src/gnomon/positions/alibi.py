@@ -6,6 +6,7 @@ For other head counts: the slopes of c = 2^floor(log2 H) heads, then every other
 published code). Perplexity stays flat past the training length; far tokens fade, so far memory is not to be expected.
 """
 
+import math
 from typing import Literal, get_args
 
 import torch
@@ -65,6 +66,19 @@ class ALiBi(PositionEncoding):
             hidden = torch.where(h < self.n_heads // 2, gap < 0, gap > 0)
             bias = torch.where(hidden, float("-inf"), bias)
         return bias
+
+    def describe(self, trained: int | None = None) -> list[str]:
+        """Slopes, and how far each head sees."""
+        slopes = self.slopes()
+        near, far = math.log(100) / max(slopes), math.log(100) / min(slopes)
+        lines = [
+            f"{self.n_heads} slopes from {max(slopes):.4g} to {min(slopes):.4g} logits per token.",
+            f"Weights fall to a hundredth after {near:.3g} tokens in the steepest head, {far:.4g} in the flattest.",
+        ]
+        if trained is None:
+            return lines
+        furthest = min(slopes) * 2 * trained
+        return [*lines, f"Twice the length: the furthest token is {furthest:.3g} logits down in the flattest head."]
 
     def extra_repr(self) -> str:
         """Shown by print(module)."""

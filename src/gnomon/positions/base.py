@@ -12,6 +12,7 @@ position. A new encoding is one file with one final subclass; importing the file
 
 import importlib
 import inspect
+import math
 import pkgutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -72,6 +73,18 @@ class PositionEncoding(nn.Module):
     def prepare(self, at: Layout, dtype: torch.dtype = torch.float32) -> Tables:
         """Place 2: tables for these tokens, computed once per forward by the model and handed to every layer."""
         return None
+
+    def regime(self, at: Layout) -> Int | None:
+        """Place 2: (B, T) numbers that differ where tokens have different tables because their texts differ in length;
+        None where the length of a text does not matter. A text whose regime changes is read again from the start."""
+        return None
+
+    def describe(self, trained: int | None = None) -> list[str]:
+        """What this encoding is made of, in sentences, and what happens at twice the `trained` length, if known.
+
+        The base class has no position to speak of.
+        """
+        return ["No position: order shows only in who may see whom.", "Twice the length: only more tokens to look at."]
 
     def query(self, q: Float, tables: Tables) -> Float:
         """Place 2: (B, H, T, C) queries with their positions turned in."""
@@ -381,23 +394,40 @@ def wide(dtype: torch.dtype) -> torch.dtype:
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 
+def turns(trained_with: list[float], now: list[float], trained: int | None) -> list[str]:
+    """Sentences about pairs of channels that turn with position, by their frequencies in training and now."""
+    waves = [2 * math.pi / theta for theta in trained_with]
+    lines = [f"{len(waves)} pairs of channels, wavelengths from {waves[0]:.4g} to {waves[-1]:.4g} tokens."]
+    if trained is None:
+        return lines
+    never = [i for i, wave in enumerate(waves) if wave > trained]
+    if never:
+        pairs = f"pair {never[0]} does not" if len(never) == 1 else f"pairs {never[0]} to {never[-1]} never do"
+        lines.append(f"{len(waves) - len(never)} of them complete a turn within {trained} tokens; {pairs}.")
+    else:
+        lines.append(f"Every pair completes a turn within {trained} tokens.")
+    unseen = [i for i in never if 2 * now[i] > trained_with[i] * (1 + 1e-9)]
+    beyond = f"{len(unseen)} pairs turn to angles that they were never trained on." if unseen else "no new angle."
+    return [*lines, f"Twice the length: {beyond}"]
+
+
 def check_base(base: float) -> None:
     """Raise BadValue unless a base of wavelengths is a number above 0."""
     if not isinstance(base, int | float) or not 0 < base < float("inf"):
         raise BadValue(f"base is the number whose powers are the wavelengths, so it must be above 0; got {base!r}")
 
 
-def angles(pos: Int, frequencies: list[float]) -> Float:
-    """pos (...,) times frequencies (P,) -> (..., P) in float64, on the CPU where the device has no float64.
+def angles(pos: Int, frequencies: list[float] | Float) -> Float:
+    """pos (...,) times frequencies (P,) or (..., P) -> (..., P) in float64, on the CPU where the device has no float64.
 
     An elementwise product, so neither autocast nor reduced-precision matrix units can round the positions.
     """
     home = "cpu" if pos.device.type == "mps" else pos.device
-    f = torch.tensor(frequencies, dtype=torch.float64, device=home)
+    f = torch.as_tensor(frequencies, dtype=torch.float64, device=home)
     return pos.to(home, torch.float64).unsqueeze(-1) * f
 
 
 __all__ = [
     "Acts", "NoPE", "PositionEncoding", "Spec", "Tables", "angles", "check_base", "encoding", "get", "names",
-    "own_draws", "wide",
+    "own_draws", "turns", "wide",
 ]  # fmt: skip

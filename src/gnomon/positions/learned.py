@@ -17,7 +17,7 @@ from gnomon.layout import Layout
 from gnomon.positions.base import PositionEncoding
 from gnomon.shapes import Float
 
-Growth = Literal["interpolate", "tile"]
+Growth = Literal["interpolate", "tile", "zero"]
 
 
 class Learned(PositionEncoding):
@@ -79,6 +79,7 @@ class Learned(PositionEncoding):
 
         interpolate  rows stretched linearly over the longer range, first and last row kept
         tile         rows repeated from the start (Beltagy et al. 2020, arXiv:2004.05150, section 5); old rows bit-equal
+        zero         old rows bit-equal, new ones zero
         """
         if how not in get_args(Growth):
             raise unknown("way to grow", how, get_args(Growth))
@@ -87,11 +88,24 @@ class Learned(PositionEncoding):
             raise BadValue(f"the table has {len(old)} rows; growing to {max_positions} would lose some")
         if how == "tile":
             new = old.repeat(-(-max_positions // len(old)), 1)[:max_positions]
+        elif how == "zero":
+            new = F.pad(old, (0, 0, 0, max_positions - len(old)))
         else:
             new = F.interpolate(old.T[None].float(), size=max_positions, mode="linear", align_corners=True)[0].T
         grown = Learned(old.shape[1], max_positions, self.std, self.offset)
         grown.weight = nn.Parameter(torch.cat([before, new.to(old.dtype)]))
         return grown
+
+    def describe(self, trained: int | None = None) -> list[str]:
+        """Rows, and their sizes."""
+        rows = self.weight.detach()[self.offset :].float().norm(dim=1)
+        first, last = float(rows[0]), float(rows[-1])
+        return [
+            f"A table of {self.max_positions} trained rows of width {self.weight.shape[1]}"
+            + (f", after {self.offset} that nothing reads." if self.offset else "."),
+            f"Their lengths: {float(rows.mean()):.3g} in the mean, the first {first:.3g}, the last {last:.3g}.",
+            f"Twice the length: an error; position {self.max_positions} has no row.",
+        ]
 
     def extra_repr(self) -> str:
         """Shown by print(module)."""

@@ -14,7 +14,7 @@ import torch
 
 from gnomon.errors import BadValue, unknown
 from gnomon.layout import Layout
-from gnomon.positions.base import PositionEncoding, Tables, angles, check_base, wide
+from gnomon.positions.base import PositionEncoding, Tables, angles, check_base, turns, wide
 from gnomon.positions.scaling import Scaling, plain_frequencies
 from gnomon.positions.scaling import scaling as from_settings
 from gnomon.shapes import Float, Int
@@ -70,9 +70,19 @@ class RoPE(PositionEncoding):
     def prepare(self, at: Layout, dtype: torch.dtype = torch.float32) -> Tables:
         """(cos, sin), each (B or 1, 1, T, rotary_dim/2), from float64 angles, cast last."""
         at = at.one_row()
-        a = angles(at.pos, self.frequencies()).unsqueeze(1)
+        a = angles(at.pos, self._frequencies_at(at)).unsqueeze(1)
         m = 1.0 if self.scaling is None else self.scaling.magnitude
         return (a.cos() * m).to(dtype).to(at.device), (a.sin() * m).to(dtype).to(at.device)
+
+    def _frequencies_at(self, at: Layout) -> list[float] | Float:
+        """(P,), or (B or 1, T, P) where they depend on the length of each token's text."""
+        length = at.length.cpu() if at.device.type == "mps" else at.length  # there is no float64 there
+        by_length = None if self.scaling is None else self.scaling.frequencies_at(length, self.base, self.rotary_dim)
+        return self.frequencies() if by_length is None else by_length
+
+    def regime(self, at: Layout) -> Int | None:
+        """That of the scaling."""
+        return None if self.scaling is None else self.scaling.regime(at.length)
 
     def rotate(self, x: Float, tables: Tables) -> Float:
         """Turn every pair of the first rotary_dim channels of x (B, H, T, C); the rest pass. Computed in float32
@@ -89,6 +99,24 @@ class RoPE(PositionEncoding):
             turned = torch.stack([a * cos - b * sin, b * cos + a * sin], -1).flatten(-2)
         turned = turned.to(x.dtype)
         return torch.cat([turned, rest], -1) if rest.shape[-1] else turned
+
+    def describe(self, trained: int | None = None) -> list[str]:
+        """Wavelengths, pairs that never complete a turn, scaling."""
+        lines = [
+            f"{self.rotary_dim} of the {self.d_head} channels of a head turn, base {self.base:g} ({self.pairing})."
+        ]
+        lines += turns(plain_frequencies(self.base, self.rotary_dim), self.frequencies(), trained)
+        if self.scaling is None:
+            return lines
+        slower = self.scaling.explain(self.base, self.rotary_dim)
+        stay = sum(factor < 1.001 for factor in slower)
+        by_length = "" if self.scaling.regime(torch.zeros(1)) is None else ", by the length of each text"
+        return [
+            *lines,
+            f"Scaling: {', '.join(f'{key} {value}' for key, value in self.scaling.to_dict().items())}{by_length}.",
+            f"{stay} of {len(slower)} pairs turn as trained, the others up to {max(slower):.4g} times slower; cosines "
+            f"and sines times {self.scaling.magnitude:.4g}.",
+        ]
 
     def apply(self, q: Any, k: Any = None, position_ids: Int | None = None) -> Any:
         """Rotate q (B, H, T, C) and k (B, K, T, C) of your own attention; `position_ids` (B, T) or (T,), else 0..T-1.

@@ -6,6 +6,13 @@
     ntk      the base times s^(d / (d - 2))               bloc97 2023; see Peng et al. 2024, arXiv:2309.00071, 3.1
     yarn     theta / s blended into theta over the pairs  Peng et al. 2024, section 3.2, as its authors' code has it
     llama3   the same, blended over the turns r_i         Dubey et al. 2024, arXiv:2407.21783, as in Meta's code
+    dynamic  ntk with an s that grows with the text       emozilla 2023; Peng et al. 2024, section 3.3
+    longrope theta_i / lambda_i, searched, one list up    Ding et al. 2024, arXiv:2402.13753, section 3
+             to the trained length, another past it
+
+The last two depend on how long the text is. A text that outgrows a table has to be read again under the next one,
+since deeper layers made their keys from what the old table gave; `regime` says which table a length has, and models see
+to it.
 
 Each is a small object: it computes, says what it does to which pair, and exports itself in Hugging Face's words.
 
@@ -21,7 +28,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar
 
+import torch
+
 from gnomon.errors import BadValue, unknown
+from gnomon.shapes import Float, Int
 
 
 @dataclass(frozen=True)
@@ -46,6 +56,14 @@ class Scaling(ABC):
     def magnitude(self) -> float:
         """What cosines and sines are multiplied by; scores get its square."""
         return 1.0
+
+    def regime(self, length: Int) -> Int | None:
+        """Numbers that differ where texts of these lengths have different tables; None where all have one."""
+        return None
+
+    def frequencies_at(self, length: Int, base: float, d: int) -> Float | None:
+        """theta' (..., d / 2) in float64 for texts of these lengths (...); None where all have one table."""
+        return None
 
     def explain(self, base: float, d: int) -> list[float]:
         """Of every pair, how much slower it turns: 1 as trained, `factor` where it is stretched in full."""
@@ -198,7 +216,117 @@ class Llama3(Scaling):
         }  # fmt: skip
 
 
-SCALINGS: dict[str, type[Scaling]] = {cls.kind: cls for cls in (Linear, NTK, YaRN, Llama3)}
+@dataclass(frozen=True)
+class DynamicNTK(Scaling):
+    """As trained up to the trained length; past it an NTK base for the present length l: s = f l / L - (f - 1), as in
+    Hugging Face's library.
+
+    freeze   a length whose table is used for every text: no text is read twice, and none is read as it was trained
+    """
+
+    kind: ClassVar[str] = "dynamic"
+    original_length: int
+    freeze: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_length(self.original_length)
+        if self.freeze is not None:
+            check_length(self.freeze)
+
+    def frequencies(self, base: float, d: int) -> list[float]:
+        """Those of `factor` times the trained length, or of the frozen one."""
+        length = round(self.factor * self.original_length) if self.freeze is None else self.freeze
+        return self._at(torch.tensor(length, device="cpu"), base, d).tolist()
+
+    def regime(self, length: Int) -> Int | None:
+        """The length itself, past the trained one."""
+        return None if self.freeze is not None else length.clamp(min=self.original_length)
+
+    def frequencies_at(self, length: Int, base: float, d: int) -> Float | None:
+        """Those of each length."""
+        return None if self.freeze is not None else self._at(length, base, d)
+
+    def _at(self, length: Int, base: float, d: int) -> Float:
+        if d < 4:
+            raise BadValue(f"dynamic ntk keeps the fastest pair and stretches the others; width {d} has no others")
+        L = self.original_length
+        s = self.factor * length.clamp(min=L).double() / L - (self.factor - 1)
+        exponent = torch.arange(0, d, 2, dtype=torch.float64, device=length.device) / d
+        return (base * s ** (d / (d - 2))).unsqueeze(-1) ** -exponent
+
+    def to_hf(self) -> dict[str, Any]:
+        """rope_type "dynamic"."""
+        return {
+            "rope_type": "dynamic", "factor": self.factor, "original_max_position_embeddings": self.original_length,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class LongRoPE(Scaling):
+    """Searched factors for every pair: `short_factor` for texts up to the trained length, `long_factor` past it.
+
+    factor            the longest text over the trained length, from which the magnitude is sqrt(1 + ln s / ln L)
+    attention_factor  the magnitude, where it is another
+    """
+
+    kind: ClassVar[str] = "longrope"
+    original_length: int
+    short_factor: tuple[float, ...]
+    long_factor: tuple[float, ...]
+    attention_factor: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_length(self.original_length)
+        for name in ("short_factor", "long_factor"):
+            factors = tuple(float(x) for x in getattr(self, name))
+            object.__setattr__(self, name, factors)
+            if not factors or not all(math.isfinite(x) and x > 0 for x in factors):
+                raise BadValue(f"{name} lists a number above 0 for every pair; got {getattr(self, name)!r}")
+
+    def frequencies(self, base: float, d: int) -> list[float]:
+        """Those past the trained length."""
+        return self._divided(base, d, self.long_factor)
+
+    def _divided(self, base: float, d: int, factors: tuple[float, ...]) -> list[float]:
+        if len(factors) != d // 2:
+            raise BadValue(f"longrope has {len(factors)} factors, but a width of {d} has {d // 2} pairs")
+        return [theta / factor for theta, factor in zip(plain_frequencies(base, d), factors, strict=True)]
+
+    def regime(self, length: Int) -> Int | None:
+        """0 up to the trained length, 1 past it."""
+        return (length > self.original_length).long()
+
+    def frequencies_at(self, length: Int, base: float, d: int) -> Float | None:
+        """One list or the other."""
+        short, long = (
+            torch.tensor(self._divided(base, d, factors), dtype=torch.float64, device=length.device)
+            for factors in (self.short_factor, self.long_factor)
+        )
+        return torch.where((length > self.original_length).unsqueeze(-1), long, short)
+
+    @property
+    def magnitude(self) -> float:
+        """sqrt(1 + ln s / ln L), unless the settings say otherwise."""
+        if self.attention_factor is not None:
+            return self.attention_factor
+        return math.sqrt(1 + math.log(self.factor) / math.log(self.original_length)) if self.factor > 1 else 1.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in super().to_dict().items()}
+
+    def to_hf(self) -> dict[str, Any]:
+        """rope_type "longrope"."""
+        given = {} if self.attention_factor is None else {"attention_factor": self.attention_factor}
+        return {
+            "rope_type": "longrope", "factor": self.factor, "short_factor": list(self.short_factor),
+            "long_factor": list(self.long_factor), "original_max_position_embeddings": self.original_length, **given,
+        }  # fmt: skip
+
+
+SCALINGS: dict[str, type[Scaling]] = {cls.kind: cls for cls in (Linear, NTK, YaRN, Llama3, DynamicNTK, LongRoPE)}
 
 
 def scaling(settings: Scaling | Mapping[str, Any]) -> Scaling:
@@ -231,4 +359,6 @@ def check_length(length: int) -> None:
         raise BadValue(f"original_length is the trained length in tokens, at least 1; got {length}")
 
 
-__all__ = ["NTK", "SCALINGS", "Linear", "Llama3", "Scaling", "YaRN", "plain_frequencies", "scaling"]
+__all__ = [
+    "NTK", "SCALINGS", "DynamicNTK", "Linear", "Llama3", "LongRoPE", "Scaling", "YaRN", "plain_frequencies", "scaling",
+]  # fmt: skip

@@ -15,7 +15,7 @@ import torch
 
 from gnomon.errors import BadValue, unknown
 from gnomon.layout import Layout
-from gnomon.positions.base import PositionEncoding, angles, check_base
+from gnomon.positions.base import PositionEncoding, angles, check_base, turns
 from gnomon.shapes import Float
 
 Table = Literal["interleaved", "concatenated", "tensor2tensor"]
@@ -38,6 +38,11 @@ class Sinusoidal(PositionEncoding):
         if table not in get_args(Table):
             raise unknown("sinusoidal table", table, get_args(Table))
         self.d_model, self.base, self.table = d_model, base, table
+
+    def describe(self, trained: int | None = None) -> list[str]:
+        """Wavelengths, and pairs that never complete a turn."""
+        first = f"Sines and cosines of position, added to the token vectors ({self.table})."
+        return [first, *turns(self.frequencies(), self.frequencies(), trained)]
 
     def vectors(self, at: Layout, dtype: torch.dtype = torch.float32) -> Float:
         """(B or 1, T, D) rows of the table at these positions, from float64 angles."""

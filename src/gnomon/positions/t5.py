@@ -68,6 +68,19 @@ class T5(PositionEncoding):
         """table[bucket(k - q), h]."""
         return self.weight[self.bucket(k - q), h.long()]
 
+    def describe(self, trained: int | None = None) -> list[str]:
+        """Buckets, and what they can tell apart."""
+        n = self.n_buckets if self.causal else self.n_buckets // 2
+        sides = "looking back" if self.causal else "on either side"
+        lines = [
+            f"A table of {self.n_buckets} buckets x {self.n_heads} heads; {n} of the buckets {sides}.",
+            f"Distances below {n // 2} have one each, the rest share logarithmically up to {self.max_distance}.",
+        ]
+        if trained is None:
+            return lines
+        apart = "are told apart no further" if trained >= self.max_distance else "were seen only in part in training"
+        return [*lines, f"Twice the length: distances from {self.max_distance} on {apart}."]
+
     def extra_repr(self) -> str:
         """Shown by print(module)."""
         return (

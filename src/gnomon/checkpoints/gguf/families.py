@@ -1,0 +1,152 @@
+"""The families of decoders that a GGUF file may hold: their fixed settings, and their names for our weights.
+
+llama.cpp gives the same part the same name in every family, so one table serves all. What differs: which rows are
+written as one tensor, in which order the rows of queries and keys stand, and whether a norm's weight has its 1 added.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+
+from gnomon.models import ModelConfig
+from gnomon.positions.rope import Pairing, pairing_order
+from gnomon.shapes import Int
+
+Shapes = Mapping[str, tuple[int, ...]]
+
+_WHOLE = {
+    "input.tokens": "token_embd", "input.position": "position_embd", "input.norm": "token_embd_norm",
+    "stack.norm": "output_norm", "head": "output",
+}  # fmt: skip
+_IN_BLOCK = {
+    "around_attention.norm": "attn_norm", "around_attention.norm_after": "post_attention_norm",
+    "attention.q": "attn_q", "attention.k": "attn_k", "attention.v": "attn_v", "attention.out": "attn_output",
+    "attention.q_norm": "attn_q_norm", "attention.k_norm": "attn_k_norm",
+    "around_ffn.norm": "ffn_norm", "around_ffn.norm_after": "post_ffw_norm",
+    "ffn.gate": "ffn_gate", "ffn.up": "ffn_up", "ffn.down": "ffn_down",
+}  # fmt: skip
+_QKV = {f"attention.{part}": "attn_qkv" for part in "qkv"}
+_GATE_UP = {"ffn.gate": "ffn_up", "ffn.up": "ffn_up"}
+
+
+@dataclass(frozen=True)
+class Family:
+    """arch: llama.cpp's name. fixed: settings that all its models have. position: what kind they may choose from.
+    rows: the pairing in which queries and keys stand; fused: parts that are written as one tensor, in order."""
+
+    arch: str
+    position: Literal["rope", "learned", "alibi"]
+    fixed: Mapping[str, Any]
+    rows: Pairing = "half"
+    fused: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def eps_key(self) -> str:
+        """The key of norm_eps."""
+        kind = "layer_norm_rms" if self.fixed["norm"].startswith("rmsnorm") else "layer_norm"
+        return f"attention.{kind}_epsilon"
+
+    def name(self, ours: str) -> str | None:
+        """The tensor that one of our weights is in; None for a weight that the family has no name for."""
+        part, _, kind = ours.rpartition(".")
+        if part in _WHOLE:
+            return f"{_WHOLE[part]}.{kind}"
+        if not part.startswith("stack.blocks."):
+            return None
+        _, _, block, inner = part.split(".", 3)
+        theirs = self.fused.get(inner, _IN_BLOCK.get(inner))
+        return None if theirs is None else f"blk.{block}.{theirs}.{kind}"
+
+    def adds_one(self, ours: str) -> bool:
+        """Whether the file holds 1 + w where we hold w."""
+        return self.fixed["norm"] == "rmsnorm_plus_one" and "norm" in ours
+
+
+_LLAMA = {"norm": "rmsnorm", "activation": "silu", "gated": True}
+_PLAIN = {"bias": False, "qkv_bias": False, "out_bias": False}
+_GPT = {"norm": "layernorm", "activation": "gelu_tanh", "bias": True, "qkv_bias": True, "out_bias": True}
+_GEMMA = {
+    **_PLAIN, "norm": "rmsnorm_plus_one", "activation": "gelu_tanh", "gated": True, "placement": "sandwich",
+    "qk_norm": True, "embed_scale": "sqrt",
+}  # fmt: skip
+
+#: when a model is written, the first that has all its settings is taken
+FAMILIES = {
+    family.arch: family
+    for family in (
+        Family("qwen2", "rope", {**_LLAMA, **_PLAIN, "qkv_bias": True}),
+        Family("qwen3", "rope", {**_LLAMA, **_PLAIN, "qk_norm": True}),
+        Family("gemma3", "rope", _GEMMA),
+        Family("llama", "rope", _LLAMA, rows="interleaved"),
+        Family("phi3", "rope", {**_LLAMA, **_PLAIN}, fused={**_QKV, **_GATE_UP}),
+        Family("gpt2", "learned", _GPT, fused=_QKV),
+        Family("gptneox", "rope", {**_GPT, "activation": "gelu"}, fused=_QKV),
+        Family("bloom", "alibi", {**_GPT, "input_norm": "layernorm"}, fused=_QKV),
+        Family("mpt", "alibi", {"norm": "layernorm", "activation": "gelu"}, fused=_QKV),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """Where one of our weights is: rows `first` to `first + rows` of a tensor."""
+
+    tensor: str
+    first: int
+    rows: int
+
+
+def parts(family: Family, shapes: Shapes) -> dict[str, Part]:
+    """Where each of our weights is. Those that the family has no name for are left out."""
+    order = ("attention.q", "attention.k", "attention.v", "ffn.gate", "ffn.up")
+    rank = {part: n for n, part in enumerate(order)}
+    filled: dict[str, int] = {}
+    found = {}
+    for ours in sorted(shapes, key=lambda name: rank.get(name.rpartition(".")[0].split(".", 3)[-1], -1)):
+        if (theirs := family.name(ours)) is not None:
+            first = filled.get(theirs, 0)
+            found[ours] = Part(theirs, first, shapes[ours][0])
+            filled[theirs] = first + shapes[ours][0]
+    return found
+
+
+def tensor_shapes(where: Mapping[str, Part], shapes: Shapes) -> dict[str, tuple[int, ...]]:
+    """The shapes of the tensors that hold these parts."""
+    whole: dict[str, tuple[int, ...]] = {}
+    for ours, part in where.items():
+        rows = max(part.first + part.rows, whole.get(part.tensor, (0,))[0])
+        whole[part.tensor] = (rows, *shapes[ours][1:])
+    return whole
+
+
+def row_order(family: Family, config: ModelConfig, ours: str, rows: int) -> Int | None:
+    """Our row i is the file's row order[i]; None where the rows stand alike. Only what is rotated is reordered: the
+    first `rotary_dim` rows of each head of queries and keys."""
+    if not ours.endswith(
+        tuple(f"attention.{part}.{kind}" for part in ("q", "k", "q_norm", "k_norm") for kind in KINDS)
+    ):
+        return None
+    layer = int(ours.split(".")[2])
+    position = config.per_layer(config.n_layers)[layer]
+    pairing = position.options.get("pairing", "half")
+    if family.position != "rope" or position.name != "rope" or pairing == family.rows:
+        return None
+    width = config.d_model // config.n_heads if config.d_head is None else config.d_head
+    turned = rotary_width(position.options, width)
+    one = torch.cat([pairing_order(turned, pairing), torch.arange(turned, width)])
+    return (torch.arange(rows // width)[:, None] * width + one).flatten()
+
+
+KINDS = ("weight", "bias")
+
+
+def rotary_width(options: Mapping[str, Any], d_head: int) -> int:
+    """How many channels of a head turn."""
+    if options.get("fraction") is not None:
+        return int(d_head * options["fraction"])
+    return int(d_head if options.get("rotary_dim") is None else options["rotary_dim"])
+
+
+__all__ = ["FAMILIES", "Family", "Part", "parts", "rotary_width", "row_order", "tensor_shapes"]

@@ -1,0 +1,240 @@
+"""A GGUF file's keys and shapes as a ModelConfig, and a ModelConfig as keys.
+
+What is a part of the model because its tensor is there (biases, a head of its own) is read off the tensors; the keys
+say the rest. Writing checks itself: what reading the keys back would not give again is an error that lists it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from math import isclose
+from pathlib import Path
+from typing import Any
+
+from gnomon.blocks import default_width
+from gnomon.checkpoints.gguf.families import FAMILIES, Family, Shapes, rotary_width
+from gnomon.checkpoints.gguf.keys import Keys
+from gnomon.checkpoints.gguf.rope import LONG, Factors, describe_rope, read_rope, rope
+from gnomon.errors import BadInput, BadValue
+from gnomon.models import ModelConfig
+from gnomon.positions import Spec, get
+from gnomon.positions.scaling import LongRoPE, YaRN, scaling
+
+GEMMA_PERIOD, GEMMA_LOCAL_BASE = 6, 10000.0  # every sixth layer sees all; the base of the others
+GEMMA_27B = 62  # layers: the one model whose scores are scaled by the width that its heads would have without d_head
+UNSEEN = ("dropout", "init_std", "padding_id", "max_positions")  # settings that do not change what is computed
+
+
+def read_settings(family: Family, keys: Keys, shapes: Shapes, factors: Factors) -> ModelConfig:
+    """The config of a file with these keys, shapes of tensors, and factors of RoPE's pairs."""
+    d_model, n_heads = keys.get("embedding_length", int), keys.get("attention.head_count", int)
+    if n_heads < 1 or d_model < 1:
+        raise BadInput(f"{keys.path}: a model of {n_heads} heads and width {d_model} cannot be")
+    d_head = keys.get("attention.key_length", int, d_model // n_heads)
+    keys.must("attention.value_length", d_head)
+    keys.must("attention.causal", True)
+    keys.must("tensor_data_layout", "Meta AI original pth")  # old files of llama say in which order rows stand
+    keys.must("vocab_size", shapes.get("token_embd.weight", (0,))[0])
+    length = keys.get("context_length", int)
+    found: dict[str, Any] = {
+        "vocab_size": shapes.get("token_embd.weight", (0,))[0], "d_model": d_model, "n_heads": n_heads,
+        "n_layers": keys.get("block_count", int), "n_kv_heads": keys.get("attention.head_count_kv", int, n_heads),
+        "d_ff": keys.get("feed_forward_length", int), "norm_eps": keys.get(family.eps_key, float),
+        "d_head": d_head, "max_positions": length, **_parts_there(shapes), **family.fixed,
+    }  # fmt: skip
+    if family.fixed["norm"] == "layernorm" and "output_norm.bias" not in shapes:
+        found["norm"] = "layernorm_no_bias"
+    found |= _READ_POSITION[family.position](keys, factors, d_head, length)
+    found |= _OWN.get(family.arch, _window)(keys, found)
+    try:
+        return ModelConfig.from_dict(found)
+    except BadValue as error:
+        raise BadInput(f"{keys.path}: {error}") from error
+
+
+def _parts_there(shapes: Shapes) -> dict[str, Any]:
+    def there(*names: str) -> bool:
+        return any(f"blk.0.{name}.bias" in shapes for name in names)
+
+    return {
+        "tied": "output.weight" not in shapes, "head_bias": "output.bias" in shapes, "bias": there("ffn_up"),
+        "qkv_bias": there("attn_q", "attn_qkv"), "out_bias": there("attn_output"),
+    }  # fmt: skip
+
+
+def _rope(keys: Keys, factors: Factors, d_head: int, length: int) -> dict[str, Any]:
+    return {"position": read_rope(keys, factors, d_head, length)}
+
+
+def _learned(keys: Keys, factors: Factors, d_head: int, length: int) -> dict[str, Any]:
+    return {"position": get("learned")}
+
+
+def _alibi(keys: Keys, factors: Factors, d_head: int, length: int) -> dict[str, Any]:
+    keys.must("attention.max_alibi_bias", 8.0)  # the published slopes
+    keys.must("attention.clamp_kqv", 0.0)
+    return {"position": get("alibi")}
+
+
+_READ_POSITION = {"rope": _rope, "learned": _learned, "alibi": _alibi}
+
+
+def _window(keys: Keys, found: Mapping[str, Any]) -> dict[str, Any]:
+    window = keys.get("attention.sliding_window", int, 0)
+    return {"window": window} if window else {}
+
+
+def _gpt_neox(keys: Keys, found: Mapping[str, Any]) -> dict[str, Any]:
+    return {"residual": "parallel" if keys.get("use_parallel_residual", bool, True) else "sequential"}
+
+
+def _gemma(keys: Keys, found: Mapping[str, Any]) -> dict[str, Any]:
+    """Gemma 3: layers with a window and a base of their own, and every sixth that sees all."""
+    n, d_head, window = found["n_layers"], found["d_head"], keys.get("attention.sliding_window", int)
+    period = keys.get("attention.sliding_window_pattern", int, GEMMA_PERIOD)
+    local = rope(keys.get("rope.freq_base_swa", float, GEMMA_LOCAL_BASE), d_head, d_head)
+    seeing_all = [(layer + 1) % period == 0 for layer in range(n)]
+    keys.must("final_logit_softcapping", 0.0)
+    settings = {
+        "position": tuple(found["position"] if every else local for every in seeing_all),
+        "window": [None if every else window for every in seeing_all],
+    }
+    return settings | ({"attention_scale": (found["d_model"] / found["n_heads"]) ** -0.5} if n == GEMMA_27B else {})
+
+
+_OWN = {"gptneox": _gpt_neox, "gemma3": _gemma}
+
+
+# ------------------------------------------------------------------ writing
+
+
+def describe(
+    config: ModelConfig, shapes_in: Mapping[str, Shapes]
+) -> tuple[Family, dict[str, Any], dict[str, list[float]]]:
+    """The family of a config, the keys that say it (without the family's name), and the factors of RoPE's pairs.
+
+    shapes_in: of each family, the tensors that the model's weights would be. BadValue where no family has it all; it
+    lists what the nearest would lose.
+    """
+    if config.architecture != "decoder-only" or config.n_layers < 1:
+        told = f"this model is {config.architecture} with {config.n_layers} layers"
+        raise BadValue(f"a GGUF file is written of a decoder-only model with at least one layer; {told}")
+    losses = []
+    for arch, family in FAMILIES.items():
+        keys, factors, lost = _tried(family, config, shapes_in[arch])
+        if not lost:
+            return family, keys, factors
+        losses.append((len(lost), not keys, f"{arch}, which has no {', '.join(lost)}"))
+    raise BadValue(
+        f"no family of llama.cpp computes what this model does; nearest is {min(losses)[2]}. Known: "
+        f"{', '.join(FAMILIES)}"
+    )
+
+
+def _tried(
+    family: Family, config: ModelConfig, shapes: Shapes
+) -> tuple[dict[str, Any], dict[str, list[float]], list[str]]:
+    """Keys and factors of a config in this family, and what they would not bring back."""
+    whole = replace(resolved(config), max_positions=config.max_positions or _longest(config))
+    try:
+        keys, factors = _keys(family, whole)
+        reader = Keys(
+            {f"{family.arch}.{key}": value for key, value in keys.items()}, family.arch, Path("what is to be written")
+        )
+        back = resolved(read_settings(family, reader, shapes, factors))
+    except (BadInput, BadValue, KeyError) as error:
+        others = [f"{n}={getattr(whole, n)!r}" for n, value in family.fixed.items() if getattr(whole, n) != value]
+        return {}, {}, [f"such settings: {error}", *others]
+    given, got = whole.to_dict(), back.to_dict()
+    lost = [
+        f"{f.name}={given[f.name]!r}"
+        for f in fields(ModelConfig)
+        if f.name not in UNSEEN and not _same(given[f.name], got[f.name])
+    ]
+    return keys, factors, lost
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Equal, numbers as float32 sees them; which pairs of channels turn is a matter of how rows stand."""
+    if isinstance(a, float | int) and isinstance(b, float | int) and not isinstance(a, bool):
+        return isclose(a, b, rel_tol=1e-6)
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        names = (a.keys() | b.keys()) - {"pairing"}
+        return all(_same(a.get(name), b.get(name)) for name in names)
+    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+        return len(a) == len(b) and all(map(_same, a, b))
+    return bool(a == b)
+
+
+def _keys(family: Family, c: ModelConfig) -> tuple[dict[str, Any], dict[str, list[float]]]:
+    assert c.d_head is not None
+    windows, specs = c.windows(c.n_layers), c.per_layer(c.n_layers)
+    for there, what in (
+        (any(windows) and family.arch != "gemma3", f"window={c.window}: all tokens see all before them"),
+        (c.head_bias, "head_bias"),
+        (c.tied and family.arch == "gptneox", "tied head"),
+    ):
+        if there:
+            raise BadValue(f"{family.arch} has no {what}")
+    keys: dict[str, Any] = {
+        "context_length": c.max_positions, "embedding_length": c.d_model, "block_count": c.n_layers,
+        "feed_forward_length": c.d_ff, "attention.head_count": c.n_heads, "attention.head_count_kv": c.n_kv_heads,
+        family.eps_key: c.norm_eps, "vocab_size": c.vocab_size,
+    }  # fmt: skip
+    if c.d_head * c.n_heads != c.d_model or family.arch in ("qwen3", "gemma3"):
+        keys |= {"attention.key_length": c.d_head, "attention.value_length": c.d_head}
+    factors: dict[str, list[float]] = {}
+    if family.position == "rope":
+        whole = next((spec for spec, window in zip(specs, windows, strict=True) if window is None), specs[0])
+        told, factors = describe_rope(whole if family.arch == "gemma3" else specs[0], c.d_head)
+        if LONG in factors and family.arch != "phi3":
+            raise BadValue(f"longrope is computed in phi3, not in {family.arch}")
+        keys |= {f"rope.{key}": value for key, value in told.items()}
+    if family.arch == "mpt":
+        keys["attention.max_alibi_bias"] = 8.0
+    if family.arch == "gptneox":
+        keys["use_parallel_residual"] = c.residual == "parallel"
+    if any(windows):
+        keys["attention.sliding_window"] = next(window for window in windows if window)
+        keys["rope.freq_base_swa"] = GEMMA_LOCAL_BASE
+    return keys, factors
+
+
+def _longest(c: ModelConfig) -> int:
+    """The longest text of a model that does not say it: what its scaling stretches to, or a usual number."""
+    spec = c.per_layer(c.n_layers)[0]
+    scaled = None if spec.options.get("scaling") is None else scaling(spec.options["scaling"])
+    return round(scaled.factor * scaled.original_length) if isinstance(scaled, LongRoPE | YaRN) else 2048
+
+
+def resolved(c: ModelConfig) -> ModelConfig:
+    """The same config with the defaults that depend on other settings written out."""
+    d_head = c.d_model // c.n_heads if c.d_head is None else c.d_head
+    windows, position = c.windows(c.n_layers), c.position
+    if isinstance(position, Spec) and position.name == "rope":
+        position = tuple(_plain(position, d_head) for _ in range(c.n_layers))
+    elif isinstance(position, tuple):
+        position = tuple(_plain(spec, d_head) for spec in position)
+    return replace(
+        c, d_head=d_head, n_kv_heads=c.n_kv_heads or c.n_heads, position=position, window=tuple(windows),
+        d_ff=default_width(c.d_model, c.gated) if c.d_ff is None else c.d_ff,
+        qkv_bias=c.bias if c.qkv_bias is None else c.qkv_bias, out_bias=c.bias if c.out_bias is None else c.out_bias,
+        attention_scale=d_head**-0.5 if c.attention_scale is None else c.attention_scale,
+    )  # fmt: skip
+
+
+def _plain(spec: Spec, d_head: int) -> Spec:
+    """RoPE with its base, width and magnitude written out."""
+    if spec.name != "rope":
+        return spec
+    options = {k: v for k, v in spec.options.items() if k == "pairing"}
+    if spec.options.get("scaling") is not None:
+        scaled = scaling(spec.options["scaling"])
+        if isinstance(scaled, YaRN):
+            scaled = replace(scaled, attention_factor=scaled.magnitude, mscale=None, mscale_all_dim=None)
+        elif isinstance(scaled, LongRoPE):
+            scaled = replace(scaled, attention_factor=scaled.magnitude, factor=1.0)  # which is in the magnitude
+        options["scaling"] = scaled
+    return get("rope", base=spec.options.get("base", 10000.0), rotary_dim=rotary_width(spec.options, d_head), **options)
+
+
+__all__ = ["describe", "read_settings", "resolved"]

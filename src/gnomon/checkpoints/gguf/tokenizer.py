@@ -1,0 +1,228 @@
+"""The tokenizer in a GGUF file's metadata, and ours as such metadata.
+
+tokenizer.ggml.model   "gpt2": byte-level BPE, with merges; "llama": SentencePiece, with scores
+tokenizer.ggml.pre     of the former: how a text is cut into words first
+tokenizer.huggingface.json   the whole tokenizer.json, where a file carries it (ours do): nothing is lost then
+"""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import tokenizers
+from tokenizers import Regex, models, normalizers, pre_tokenizers
+from tokenizers import decoders as decoders_of
+
+from gnomon.checkpoints.gguf.header import GGUF
+from gnomon.data import Tokenizer
+from gnomon.data.pieces import BYTE_ALPHABET, decoder_steps
+from gnomon.data.sentencepiece import (
+    BYTE,
+    CONTROL,
+    NORMAL,
+    SPACE,
+    UNKNOWN,
+    USER_DEFINED,
+    Piece,
+    SentencePiece,
+    add_marked,
+)
+from gnomon.data.tokenizer import begun_with
+from gnomon.errors import BadInput, BadValue, unknown
+
+G, WHOLE, TEMPLATE = "tokenizer.ggml.", "tokenizer.huggingface.json", "tokenizer.chat_template"
+
+# The published patterns by which vocabularies cut words: those of Llama 3, Qwen 2 and BLOOM.
+LLAMA3 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
+    r"|\s+(?!\S)|\s+"
+)
+QWEN2 = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
+BLOOM = r" ?[^(\s|[.,!?…。，、।۔،])]+"
+
+Words = list[pre_tokenizers.PreTokenizer]
+
+
+def _gpt2() -> Words:
+    return [pre_tokenizers.ByteLevel(add_prefix_space=False)]
+
+
+def _digits() -> Words:
+    return [pre_tokenizers.Digits(individual_digits=True), *_gpt2()]
+
+
+def _pattern(pattern: str) -> Callable[[], Words]:
+    return lambda: [
+        pre_tokenizers.Split(Regex(pattern), "isolated"),
+        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+    ]
+
+
+#: how a text is cut into words, by tokenizer.ggml.pre
+WORDS: dict[str, Callable[[], Words]] = {
+    **dict.fromkeys(("gpt-2", "default", "mpt", "olmo", "gptneox"), _gpt2),
+    **dict.fromkeys(("smollm", "starcoder", "refact", "command-r", "codeshell", "exaone"), _digits),
+    **dict.fromkeys(("llama-bpe", "llama3", "llama-v3", "smaug-bpe", "dbrx", "falcon3", "lfm2"), _pattern(LLAMA3)),
+    **dict.fromkeys(("qwen2", "deepseek-r1-qwen", "stablelm2"), _pattern(QWEN2)),
+    "bloom": _pattern(BLOOM),
+}
+WHOLE_WORDS = ("llama-bpe", "llama3", "llama-v3")  # a word that is a token is that token, whatever the merges say
+COMPOSED = ("qwen2", "deepseek-r1-qwen")  # texts are brought into Unicode's form NFC first
+
+
+# ------------------------------------------------------------------ reading
+
+
+def read_tokenizer(file: GGUF) -> Tokenizer | None:
+    """The tokenizer of a file; None where it has none. Raises BadInput for a kind that is not known."""
+    told = file.metadata
+    kind, template = told.get(G + "model", "no_vocab"), told.get(TEMPLATE)
+    if kind in ("no_vocab", "none"):
+        return None
+    if kind not in _READERS:
+        raise BadInput(f"{file.path}: {unknown('tokenizer', str(kind), _READERS)}")
+    tokens, kinds = _tokens(file)
+    try:
+        text = (
+            told[WHOLE] if WHOLE in told else _begun(_READERS[kind](file, tokens, kinds), kind, told, tokens).to_str()
+        )
+        return Tokenizer(text, _named(told, tokens, "eos"), template)
+    except (BadValue, BadInput) as error:
+        raise BadInput(f"{file.path}: {error}") from error
+    except Exception as error:  # the library raises bare Exception for what cannot be
+        raise BadInput(f"{file.path}: its tokenizer cannot be used: {error}") from error
+
+
+def _tokens(file: GGUF) -> tuple[list[str], list[int]]:
+    tokens = file.metadata.get(G + "tokens")
+    if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
+        raise BadInput(f"{file.path} has a tokenizer without {G}tokens")
+    kinds = file.metadata.get(G + "token_type", [NORMAL] * len(tokens))
+    if not isinstance(kinds, list) or len(kinds) != len(tokens):
+        raise BadInput(f"{file.path}: {G}token_type does not have one kind for each of {len(tokens)} tokens")
+    return tokens, kinds
+
+
+def _named(told: dict[str, Any], tokens: list[str], which: str) -> str | None:
+    """The token that stands for begin- or end-of-text."""
+    i = told.get(f"{G}{which}_token_id")
+    return tokens[i] if isinstance(i, int) and 0 <= i < len(tokens) else None
+
+
+def _begun(core: tokenizers.Tokenizer, kind: str, told: dict[str, Any], tokens: list[str]) -> tokenizers.Tokenizer:
+    """Texts begin with begin-of-text where the file says so; where it says nothing, as llama.cpp has it."""
+    usual = kind == "llama" or told.get(G + "pre") in WHOLE_WORDS
+    return begun_with(core, _named(told, tokens, "bos") if told.get(G + "add_bos_token", usual) else None)
+
+
+def _byte_level(file: GGUF, tokens: list[str], kinds: list[int]) -> tokenizers.Tokenizer:
+    pre = file.metadata.get(G + "pre", "default")
+    if pre not in WORDS:
+        raise BadInput(f"{file.path}: {unknown('way to cut words', str(pre), WORDS)}")
+    vocab: dict[str, int] = {}
+    for i, token in enumerate(tokens):
+        vocab.setdefault(token, i)
+    merges = [tuple(merge.split(" ", 1)) for merge in file.metadata.get(G + "merges", [])]
+    made = [pair for pair in merges if "".join(pair) in vocab]  # those of a bare vocabulary of bytes make none
+    core = tokenizers.Tokenizer(models.BPE(vocab, made, ignore_merges=pre in WHOLE_WORDS))
+    if pre in COMPOSED:
+        core.normalizer = normalizers.NFC()
+    core.pre_tokenizer = pre_tokenizers.Sequence(WORDS[pre]())
+    core.decoder = decoders_of.ByteLevel()
+    add_marked(core, tokens, kinds)
+    return core
+
+
+def _sentencepiece(file: GGUF, tokens: list[str], kinds: list[int]) -> tokenizers.Tokenizer:
+    scores = file.metadata.get(G + "scores", [])
+    if str(file.metadata.get("general.architecture")).startswith("gemma"):  # its merges go by the order of the tokens
+        scores = [-float(i) for i in range(len(tokens))]
+        tokens = [SPACE * len(token) if token and not token.strip(" ") else token for token in tokens]
+    if len(scores) != len(tokens):
+        raise BadInput(f"{file.path}: {G}scores does not have one score for each of {len(tokens)} tokens")
+    pieces = [Piece(*entry) for entry in zip(tokens, scores, kinds, strict=True)]
+    return SentencePiece(pieces, prefix=bool(file.metadata.get(G + "add_space_prefix", True))).core()
+
+
+_READERS = {"gpt2": _byte_level, "llama": _sentencepiece}
+
+
+# ------------------------------------------------------------------ writing
+
+
+def describe_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
+    """The metadata that says this tokenizer, in ggml's words. Raises BadValue for one that ggml does not have."""
+    spec = json.loads(tokenizer.to_json())
+    if spec["model"]["type"] != "BPE":
+        raise _not_there(tokenizer, f"a model of type {spec['model']['type']}")
+    told = (
+        _describe_byte_level(tokenizer, spec)
+        if "ByteLevel" in decoder_steps(spec)
+        else _describe_pieces(tokenizer, spec)
+    )
+    before = tokenizer.frame[0]
+    told |= {WHOLE: tokenizer.to_json(), G + "add_bos_token": bool(before)}
+    told |= {} if tokenizer.eos_id is None else {G + "eos_token_id": tokenizer.eos_id}
+    told |= {G + "bos_token_id": before[0]} if before else {}
+    return told if tokenizer.chat_template is None else told | {TEMPLATE: tokenizer.chat_template}
+
+
+def _describe_byte_level(tokenizer: Tokenizer, spec: dict[str, Any]) -> dict[str, Any]:
+    pre = spec["pre_tokenizer"]
+    known = {json.dumps(_plain(pre_tokenizers.Sequence(words()))): name for name, words in reversed(WORDS.items())}
+    whole = pre if pre["type"] == "Sequence" else {"type": "Sequence", "pretokenizers": [pre]}
+    merges = [" ".join(pair) for pair in spec["model"]["merges"]]
+    if merges:
+        name = known.get(json.dumps(_comparable(whole)))
+        if name is None:
+            raise _not_there(tokenizer, f"the way it cuts words, {pre}")
+    else:  # bytes: words make no difference, and llama.cpp needs a merge, so it gets one that makes no token
+        name, merges = "gpt-2", [f"{BYTE_ALPHABET[0]} {BYTE_ALPHABET[1]}"]
+    return {G + "model": "gpt2", G + "pre": name, G + "merges": merges, **_described_tokens(tokenizer, spec)}
+
+
+def _plain(words: pre_tokenizers.Sequence) -> Any:
+    core = tokenizers.Tokenizer(models.BPE())
+    core.pre_tokenizer = words
+    return _comparable(json.loads(core.to_str())["pre_tokenizer"])
+
+
+def _comparable(sequence: dict[str, Any]) -> Any:
+    """Without what only moves the offsets of tokens."""
+    return [{k: v for k, v in part.items() if k != "trim_offsets"} for part in sequence["pretokenizers"]]
+
+
+def _describe_pieces(tokenizer: Tokenizer, spec: dict[str, Any]) -> dict[str, Any]:
+    if not spec["model"]["byte_fallback"]:
+        raise _not_there(tokenizer, "a vocabulary of characters without the bytes to fall back on")
+    rank: dict[str, int] = {}
+    for n, (left, right) in enumerate(spec["model"]["merges"]):
+        rank.setdefault(left + right, n)
+    told = _described_tokens(tokenizer, spec)
+    scores = [-float(rank.get(token, len(rank) + i)) for i, token in enumerate(told[G + "tokens"])]
+    steps = json.dumps([spec["normalizer"], spec["pre_tokenizer"]])
+    prefix = "Prepend" in steps or '"always"' in steps or '"first"' in steps
+    return {**told, G + "model": "llama", G + "scores": scores, G + "add_space_prefix": prefix}
+
+
+def _described_tokens(tokenizer: Tokenizer, spec: dict[str, Any]) -> dict[str, Any]:
+    """Tokens and their kinds, one for each id; ids without a token get one that no text holds."""
+    tokens, kinds = [f"[PAD{i}]" for i in range(tokenizer.vocab_size)], [5] * tokenizer.vocab_size
+    unk = spec["model"].get("unk_token")
+    for token, i in spec["model"]["vocab"].items():
+        byte = spec["model"]["byte_fallback"] and token.startswith("<0x") and len(token) == 6
+        tokens[i], kinds[i] = token, BYTE if byte else UNKNOWN if token == unk else NORMAL
+    for added in spec["added_tokens"]:
+        tokens[added["id"]] = added["content"]
+        if kinds[added["id"]] != UNKNOWN:
+            kinds[added["id"]] = CONTROL if added["special"] else USER_DEFINED
+    return {G + "tokens": tokens, G + "token_type": kinds}
+
+
+def _not_there(tokenizer: Tokenizer, what: str) -> BadValue:
+    return BadValue(
+        f"llama.cpp has no tokenizer like {tokenizer!r}: {what}. Set model.tokenizer = None to write the model alone"
+    )
+
+
+__all__ = ["describe_tokenizer", "read_tokenizer"]

@@ -1,0 +1,102 @@
+"""Gemma 3, its text model (Gemma Team 2025, arXiv:2503.19786): two rotary bases, windows, norms on both sides."""
+
+from typing import Any
+
+from gnomon.checkpoints.hf.family import ACTIVATIONS, Family, activation_name, lines
+from gnomon.checkpoints.hf.keys import LAYERS, Keys
+from gnomon.checkpoints.hf.llama import (
+    ATTENTION,
+    ENDS,
+    FEED_FORWARD,
+    INV_FREQ,
+    TWINS,
+    is_sliding,
+    one_or_list,
+    one_window,
+    sizes,
+    sliding_keys,
+    width,
+)  # fmt: skip
+from gnomon.checkpoints.hf.rope import read_rope, write_rope
+from gnomon.checkpoints.hf.table import line
+from gnomon.errors import BadInput
+from gnomon.models import ModelConfig
+
+
+def read(keys: Keys) -> ModelConfig:
+    """Layers with a window turn by a base of their own; the context scaling is for the others."""
+    keys.must("final_logit_softcapping")
+    keys.must("use_bidirectional_attention", False)
+    keys.ignore("hidden_act")  # hidden_activation is what counts
+    d_head, n_layers, bias = (
+        width(keys, 256),
+        keys.size("num_hidden_layers", most=LAYERS),
+        keys.get("attention_bias", bool, False),
+    )
+    every = keys.size("sliding_window_pattern", "_sliding_window_pattern", default=6)
+    usual = ["sliding_attention" if (n + 1) % every else "full_attention" for n in range(n_layers)]
+    sliding = [is_sliding(keys, kind) for kind in keys.per_layer("layer_types", n_layers, usual)]
+    window, near, far = keys.size("sliding_window", default=4096), _near(keys, d_head), _far(keys, d_head)
+    scalar = keys.get("query_pre_attn_scalar", float, 256.0)
+    if scalar <= 0:
+        raise BadInput(f"{keys.file}: scores are divided by the root of query_pre_attn_scalar; got {scalar}")
+    common = sizes(keys) | {"norm": "rmsnorm_plus_one"}
+    return ModelConfig(
+        **common, d_head=d_head, position=one_or_list([near if on else far for on in sliding]),
+        window=one_window([window if on else None for on in sliding]), qkv_bias=bias, out_bias=bias, qk_norm=True,
+        activation=keys.word("hidden_activation", ACTIVATIONS, "gelu_pytorch_tanh"), placement="sandwich",
+        attention_scale=scalar**-0.5, embed_scale="sqrt",
+        softcap=keys.get("attn_logit_softcapping", float, None), tied=keys.get("tie_word_embeddings", bool, True),
+    )  # fmt: skip
+
+
+def _far(keys: Keys, d_head: int) -> Any:
+    return read_rope(keys, d_head, 1000000.0, "full_attention")
+
+
+def _near(keys: Keys, d_head: int) -> Any:
+    base = keys.get("rope_local_base_freq", float, 10000.0)
+    own = {"rope_theta": base, **{k: v for k, v in keys.data.items() if k == "rope_parameters"}}
+    own["max_position_embeddings"] = keys.data.get("max_position_embeddings")
+    return read_rope(Keys(own, keys.file), d_head, layer_type="sliding_attention")
+
+
+def _whole(x: float) -> int | float:
+    return int(x) if x == int(x) else x  # that library takes a whole number there
+
+
+def write(c: ModelConfig) -> dict[str, Any]:
+    """As Gemma 3."""
+    d_head = c.d_model // c.n_heads if c.d_head is None else c.d_head
+    windows, specs = c.windows(c.n_layers), c.per_layer(c.n_layers)
+    near = next((spec for spec, window in zip(specs, windows, strict=True) if window is not None), specs[0])
+    far = next((spec for spec, window in zip(specs, windows, strict=True) if window is None), specs[0])
+    sliding = sliding_keys(c)
+    scale = d_head**-0.5 if c.attention_scale is None else c.attention_scale
+    return {
+        "architectures": ["Gemma3ForCausalLM"], "model_type": "gemma3_text", "vocab_size": c.vocab_size,
+        "hidden_size": c.d_model, "intermediate_size": c.d_ff, "num_hidden_layers": c.n_layers,
+        "num_attention_heads": c.n_heads, "num_key_value_heads": c.n_kv_heads, "head_dim": d_head,
+        "hidden_activation": activation_name(c.activation), "rms_norm_eps": c.norm_eps,
+        "initializer_range": c.init_std, "attention_dropout": c.dropout, "attention_bias": bool(c.qkv_bias),
+        "tie_word_embeddings": c.tied, "query_pre_attn_scalar": _whole(round(scale**-2, 6)),
+        "attn_logit_softcapping": c.softcap,
+        "sliding_window": sliding["sliding_window"], "layer_types": sliding["layer_types"],
+        "rope_local_base_freq": write_rope(near, d_head, None)["rope_theta"],
+        **write_rope(far, d_head, c.max_positions),
+    }  # fmt: skip
+
+
+GEMMA3 = Family(
+    "gemma3_text", read, write,
+    lines(
+        ENDS, ATTENTION, FEED_FORWARD,
+        line("model.layers.*.input_layernorm.weight", "stack.blocks.*.around_attention.norm.weight"),
+        line("model.layers.*.post_attention_layernorm.weight", "stack.blocks.*.around_attention.norm_after.weight"),
+        line("model.layers.*.pre_feedforward_layernorm.weight", "stack.blocks.*.around_ffn.norm.weight"),
+        line("model.layers.*.post_feedforward_layernorm.weight", "stack.blocks.*.around_ffn.norm_after.weight"),
+    ),
+    prefix="model.", twins=TWINS, harmless=(INV_FREQ,),
+)  # fmt: skip
+
+__all__ = ["GEMMA3"]

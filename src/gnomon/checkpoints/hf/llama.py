@@ -1,0 +1,213 @@
+"""Llama and its relatives: pre-norm RMSNorm, gated feed-forward, grouped-query attention, rotary positions.
+
+llama     biases in attention or the feed-forward where the config says so
+mistral   a window in every layer
+qwen2     biases on queries, keys and values; a window in the upper layers
+qwen3     RMSNorm on queries and keys
+smollm3   no position in every fourth layer
+"""
+
+from typing import Any
+
+from gnomon.checkpoints.hf.family import ACTIVATIONS, Family, activation_name, lines
+from gnomon.checkpoints.hf.keys import LAYERS, Keys
+from gnomon.checkpoints.hf.rope import read_rope, write_rope
+from gnomon.checkpoints.hf.table import line, module
+from gnomon.errors import BadInput
+from gnomon.models import ModelConfig
+from gnomon.models.config import Window
+from gnomon.positions import NoPE, Spec
+
+ATTENTION = [
+    *module("model.layers.*.self_attn.q_proj", "stack.blocks.*.attention.q"),
+    *module("model.layers.*.self_attn.k_proj", "stack.blocks.*.attention.k"),
+    *module("model.layers.*.self_attn.v_proj", "stack.blocks.*.attention.v"),
+    *module("model.layers.*.self_attn.o_proj", "stack.blocks.*.attention.out"),
+    *module("model.layers.*.self_attn.q_norm", "stack.blocks.*.attention.q_norm"),
+    *module("model.layers.*.self_attn.k_norm", "stack.blocks.*.attention.k_norm"),
+]
+FEED_FORWARD = [
+    *module("model.layers.*.mlp.gate_proj", "stack.blocks.*.ffn.gate"),
+    *module("model.layers.*.mlp.up_proj", "stack.blocks.*.ffn.up"),
+    *module("model.layers.*.mlp.down_proj", "stack.blocks.*.ffn.down"),
+]
+ENDS = [
+    line("model.embed_tokens.weight", "input.tokens.weight"),
+    line("model.norm.weight", "stack.norm.weight"),
+    line("lm_head.weight", "head.weight"),
+]
+TABLE = lines(
+    ENDS, ATTENTION, FEED_FORWARD,
+    line("model.layers.*.input_layernorm.weight", "stack.blocks.*.around_attention.norm.weight"),
+    line("model.layers.*.post_attention_layernorm.weight", "stack.blocks.*.around_ffn.norm.weight"),
+)  # fmt: skip
+TWINS = {"lm_head.weight": "model.embed_tokens.weight"}
+INV_FREQ = r"model\.(layers\.\d+\.self_attn\.)?rotary_emb\.inv_freq"  # a table that older files carry along
+
+
+def sizes(keys: Keys) -> dict[str, Any]:
+    """What the relatives' configs share, as settings of ours; not position, windows and biases."""
+    n_heads, d_model = keys.size("num_attention_heads"), keys.size("hidden_size")
+    return {
+        "vocab_size": keys.size("vocab_size"), "d_model": d_model,
+        "n_layers": keys.size("num_hidden_layers", most=LAYERS), "n_heads": n_heads,
+        "n_kv_heads": keys.size("num_key_value_heads", default=n_heads), "d_ff": keys.size("intermediate_size"),
+        "max_positions": keys.size("max_position_embeddings"), "norm": "rmsnorm", "gated": True,
+        "norm_eps": keys.get("rms_norm_eps", float), "init_std": keys.get("initializer_range", float, 0.02),
+        "dropout": keys.get("attention_dropout", float, 0.0), "bias": False,
+    }  # fmt: skip
+
+
+def width(keys: Keys, default: int | None = None) -> int:
+    """The width of a head."""
+    equal = keys.size("hidden_size") // max(keys.size("num_attention_heads"), 1)
+    return keys.size("head_dim", default=equal if default is None else default)
+
+
+def read(keys: Keys, **more: Any) -> ModelConfig:
+    """A config of the plain kind, with `more` settings of a relative."""
+    d_head = width(keys)
+    keys.ignore("pretraining_tp")  # how products were split over devices
+    settings = {
+        **sizes(keys), "d_head": d_head, "position": read_rope(keys, d_head),
+        "activation": keys.word("hidden_act", ACTIVATIONS, "silu"),
+        "tied": keys.get("tie_word_embeddings", bool, False),
+    }  # fmt: skip
+    return ModelConfig(**(settings | more))
+
+
+def read_llama(keys: Keys) -> ModelConfig:
+    """attention_bias is of all four projections."""
+    bias = keys.get("attention_bias", bool, False)
+    return read(keys, bias=keys.get("mlp_bias", bool, False), qkv_bias=bias, out_bias=bias)
+
+
+def read_mistral(keys: Keys) -> ModelConfig:
+    """One window for all layers; a config that leaves it out means the first Mistral's."""
+    window = keys.size("sliding_window", default=None if "sliding_window" in keys.data else 4096)
+    return read(keys, window=window)
+
+
+def read_qwen2(keys: Keys) -> ModelConfig:
+    """Biases on q, k and v only."""
+    return read(keys, window=upper_windows(keys), qkv_bias=True, out_bias=False)
+
+
+def read_qwen3(keys: Keys) -> ModelConfig:
+    """A norm on q and k instead of biases."""
+    bias = keys.get("attention_bias", bool, False)
+    settings = {"window": upper_windows(keys), "qk_norm": True, "qkv_bias": bias, "out_bias": bias}
+    d_head = width(keys, 128)
+    return read(keys, d_head=d_head, position=read_rope(keys, d_head), **settings)
+
+
+def read_smollm3(keys: Keys) -> ModelConfig:
+    """no_rope_layers has 1 where a layer is rotated and 0 where it has no position."""
+    n_layers, bias = keys.size("num_hidden_layers", most=LAYERS), keys.get("attention_bias", bool, False)
+    every = keys.size("no_rope_layer_interval", default=4)
+    rotated = keys.per_layer("no_rope_layers", n_layers, [int((n + 1) % every != 0) for n in range(n_layers)])
+    rope = read_rope(keys, width(keys), base=2000000.0)
+    position = one_or_list([rope if on else Spec(NoPE) for on in rotated])
+    sliding = [not on for on in rotated]
+    keys.ignore("max_window_layers")  # of another family, and not looked at in this one
+    return read(
+        keys, position=position, window=windows(keys, sliding), bias=keys.get("mlp_bias", bool, False), qkv_bias=bias,
+        out_bias=bias, tied=keys.get("tie_word_embeddings", bool, True),
+    )  # fmt: skip
+
+
+def upper_windows(keys: Keys) -> Window:
+    """A window in the layers from max_window_layers on."""
+    first = keys.get("max_window_layers", int, 28)
+    return windows(keys, [n >= first for n in range(keys.size("num_hidden_layers", most=LAYERS))])
+
+
+def windows(keys: Keys, sliding: list[bool]) -> Window:
+    """The window of each layer: as layer_types says, else as `sliding` does, and none unless it is switched on."""
+    window = keys.size("sliding_window", default=None)
+    if keys.has("layer_types"):
+        sliding = [is_sliding(keys, kind) for kind in keys.per_layer("layer_types", len(sliding))]
+    keys.ignore("layer_types")
+    if keys.get("use_sliding_window", bool, False) is False or window is None:
+        return None
+    return one_window([window if on else None for on in sliding])
+
+
+def is_sliding(keys: Keys, kind: object) -> bool:
+    """Whether a layer of this type has a window."""
+    if kind not in ("sliding_attention", "full_attention"):
+        raise BadInput(f"{keys.file}: layer_types knows 'full_attention' and 'sliding_attention', got {kind!r}")
+    return kind == "sliding_attention"
+
+
+def one_window(per_layer: list[int | None]) -> Window:
+    """One window where all layers have the same."""
+    return per_layer[0] if len(set(per_layer)) == 1 else tuple(per_layer)
+
+
+def one_or_list(specs: list[Spec]) -> Any:
+    """One encoding where all layers have the same."""
+    return specs[0] if all(spec == specs[0] for spec in specs) else tuple(specs)
+
+
+def write(c: ModelConfig, name: str, architecture: str, **more: Any) -> dict[str, Any]:
+    """The config of a relative, with `more` keys of its own."""
+    d_head = c.d_model // c.n_heads if c.d_head is None else c.d_head
+    specs = c.per_layer(c.n_layers)
+    rotated = next((spec for spec in specs if spec.name == "rope"), specs[0] if specs else Spec(NoPE))
+    return {
+        "architectures": [architecture], "model_type": name, "vocab_size": c.vocab_size, "hidden_size": c.d_model,
+        "intermediate_size": c.d_ff, "num_hidden_layers": c.n_layers, "num_attention_heads": c.n_heads,
+        "num_key_value_heads": c.n_kv_heads, "head_dim": d_head, "hidden_act": activation_name(c.activation),
+        "rms_norm_eps": c.norm_eps, "initializer_range": c.init_std, "attention_dropout": c.dropout,
+        "tie_word_embeddings": c.tied, **write_rope(rotated, d_head, c.max_positions), **more,
+    }  # fmt: skip
+
+
+def write_llama(c: ModelConfig) -> dict[str, Any]:
+    """As Llama."""
+    return write(c, "llama", "LlamaForCausalLM", attention_bias=bool(c.qkv_bias), mlp_bias=c.bias)
+
+
+def write_mistral(c: ModelConfig) -> dict[str, Any]:
+    """As Mistral."""
+    return write(c, "mistral", "MistralForCausalLM", sliding_window=c.windows(1)[0])
+
+
+def sliding_keys(c: ModelConfig) -> dict[str, Any]:
+    """The windows of each layer; all that there are must be alike."""
+    per_layer = c.windows(c.n_layers)
+    types = ["full_attention" if window is None else "sliding_attention" for window in per_layer]
+    window = next((window for window in per_layer if window is not None), None)
+    return {"sliding_window": window, "use_sliding_window": window is not None, "layer_types": types}
+
+
+def write_qwen2(c: ModelConfig) -> dict[str, Any]:
+    """As Qwen2."""
+    return write(c, "qwen2", "Qwen2ForCausalLM", **sliding_keys(c))
+
+
+def write_qwen3(c: ModelConfig) -> dict[str, Any]:
+    """As Qwen3."""
+    return write(c, "qwen3", "Qwen3ForCausalLM", attention_bias=bool(c.qkv_bias), **sliding_keys(c))
+
+
+def write_smollm3(c: ModelConfig) -> dict[str, Any]:
+    """As SmolLM3."""
+    rotated = [int(spec.name == "rope") for spec in c.per_layer(c.n_layers)]
+    bias = {"attention_bias": bool(c.qkv_bias), "mlp_bias": c.bias}
+    return write(c, "smollm3", "SmolLM3ForCausalLM", no_rope_layers=rotated, **bias, **sliding_keys(c))
+
+
+LLAMA, MISTRAL, QWEN2, QWEN3, SMOLLM3 = (
+    Family(name, reads, writes, TABLE, prefix="model.", twins=TWINS, harmless=(INV_FREQ,))
+    for name, reads, writes in (
+        ("llama", read_llama, write_llama),
+        ("mistral", read_mistral, write_mistral),
+        ("qwen2", read_qwen2, write_qwen2),
+        ("qwen3", read_qwen3, write_qwen3),
+        ("smollm3", read_smollm3, write_smollm3),
+    )
+)
+
+__all__ = ["LLAMA", "MISTRAL", "QWEN2", "QWEN3", "SMOLLM3"]

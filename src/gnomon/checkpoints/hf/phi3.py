@@ -1,0 +1,53 @@
+"""Phi-3 and Phi-4 (Abdin et al. 2024, arXiv:2404.14219): Llama with fused projections and LongRoPE."""
+
+from typing import Any
+
+from gnomon.checkpoints.hf.family import Family, lines
+from gnomon.checkpoints.hf.keys import Keys
+from gnomon.checkpoints.hf.llama import ENDS, INV_FREQ, TWINS, read, write
+from gnomon.checkpoints.hf.rope import LENGTH, read_rope
+from gnomon.checkpoints.hf.table import Stacked, line
+from gnomon.models import ModelConfig
+
+_QKV = tuple(f"stack.blocks.*.attention.{name}.weight" for name in "qkv")
+_GATE_UP = tuple(f"stack.blocks.*.ffn.{name}.weight" for name in ("gate", "up"))
+
+
+def read_phi3(keys: Keys) -> ModelConfig:
+    """Its "su" and "yarn" are LongRoPE by earlier names."""
+    keys.must("full_attn_mod", 1)
+    keys.ignore("embd_pdrop", LENGTH, "rope_scaling", "rope_parameters", "rope_theta", "partial_rotary_factor")
+    data = {**keys.data, LENGTH: keys.get(LENGTH, int, 4096)}
+    for name in ("rope_scaling", "rope_parameters"):
+        told = keys.get(name, dict, None)
+        if told is not None and (told.get("rope_type") or told.get("type")) == "yarn":
+            data[name] = {**told, "rope_type": "longrope"}
+    d_head = keys.size("hidden_size") // keys.size("num_attention_heads")
+    position = read_rope(Keys(data, keys.file), d_head)
+    dropout, window = keys.get("resid_pdrop", float, 0.0), keys.size("sliding_window", default=None)
+    return read(keys, position=position, d_head=d_head, window=window, dropout=dropout)
+
+
+def write_phi3(c: ModelConfig) -> dict[str, Any]:
+    """As Phi-3, with the trained length beside the scaling, where that library looks for it."""
+    told = write(c, "phi3", "Phi3ForCausalLM", sliding_window=c.windows(1)[0], resid_pdrop=c.dropout)
+    told.pop("head_dim")
+    scaled = told.get("rope_scaling", {})
+    return {**told, LENGTH: scaled.pop(LENGTH, told["max_position_embeddings"])}
+
+
+PHI3 = Family(
+    "phi3", read_phi3, write_phi3,
+    lines(
+        ENDS,
+        line("model.layers.*.self_attn.qkv_proj.weight", *_QKV, how=Stacked()),
+        line("model.layers.*.self_attn.o_proj.weight", "stack.blocks.*.attention.out.weight"),
+        line("model.layers.*.mlp.gate_up_proj.weight", *_GATE_UP, how=Stacked()),
+        line("model.layers.*.mlp.down_proj.weight", "stack.blocks.*.ffn.down.weight"),
+        line("model.layers.*.input_layernorm.weight", "stack.blocks.*.around_attention.norm.weight"),
+        line("model.layers.*.post_attention_layernorm.weight", "stack.blocks.*.around_ffn.norm.weight"),
+    ),
+    prefix="model.", twins=TWINS, harmless=(INV_FREQ,),
+)  # fmt: skip
+
+__all__ = ["PHI3"]

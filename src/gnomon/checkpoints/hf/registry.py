@@ -1,0 +1,124 @@
+"""The families, and which of them can hold a model."""
+
+import inspect
+from collections.abc import Collection, Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from gnomon.blocks import default_width
+from gnomon.checkpoints.hf.bart import BART, MARIAN
+from gnomon.checkpoints.hf.bert import BERT, ROBERTA
+from gnomon.checkpoints.hf.bloom import BLOOM, MPT
+from gnomon.checkpoints.hf.family import Family
+from gnomon.checkpoints.hf.gemma import GEMMA3
+from gnomon.checkpoints.hf.gpt2 import GPT2
+from gnomon.checkpoints.hf.gpt_neox import GPT_NEOX
+from gnomon.checkpoints.hf.keys import Keys
+from gnomon.checkpoints.hf.llama import LLAMA, MISTRAL, QWEN2, QWEN3, SMOLLM3
+from gnomon.checkpoints.hf.opt import OPT
+from gnomon.checkpoints.hf.phi3 import PHI3
+from gnomon.checkpoints.hf.t5 import T5 as T5_FAMILY
+from gnomon.checkpoints.weights import on_meta
+from gnomon.errors import BadInput, BadValue, GnomonError, unknown
+from gnomon.models import ModelConfig
+from gnomon.positions import Spec
+
+FITS: tuple[int, int, list[str]] = (0, 0, [])
+#: by model_type; a model that fits several is written as the first of them
+FAMILIES: Mapping[str, Family] = {
+    family.name: family
+    for family in (
+        GPT2, GPT_NEOX, LLAMA, MISTRAL, QWEN2, QWEN3, SMOLLM3, GEMMA3, PHI3, BLOOM, MPT, OPT,
+        BERT, ROBERTA, T5_FAMILY, MARIAN, BART,
+    )
+}  # fmt: skip
+
+
+def family_of(keys: Keys) -> Family:
+    """The family that a config.json names."""
+    name = keys.get("model_type", str)
+    if name not in FAMILIES:
+        raise BadInput(f"{keys.file}: {unknown('model_type', name, FAMILIES)}")
+    return FAMILIES[name]
+
+
+def family_for(config: ModelConfig, name: str | None = None) -> Family:
+    """The family (or the one of this name) whose files can say all that a config says.
+
+    A family can, if what it writes is read back as the same computation. Otherwise BadValue tells what gets lost.
+    """
+    if name is not None and name not in FAMILIES:
+        raise unknown("family", name, FAMILIES)
+    weights = on_meta(config).state_dict()
+    asked = list(FAMILIES.values()) if name is None else [FAMILIES[name]]
+    lost = {family.name: _lost(config, family, weights) for family in asked}
+    nearest = min(lost, key=lambda known: lost[known])
+    if lost[nearest] == FITS:
+        return FAMILIES[nearest]
+    told = "; ".join(lost[nearest][2])
+    begin = "no family of Hugging Face files holds this model; nearest is" if name is None else "this model is no"
+    raise BadValue(f"{begin} {nearest}, which cannot say: {told}")
+
+
+def _lost(config: ModelConfig, family: Family, weights: Collection[str]) -> tuple[int, int, list[str]]:
+    """How far a family is from saying all of a config: how early it fails, with how many settings, and which."""
+    pooling = config.pooling if config.head == "pooled" and not config.pooler else None
+    try:
+        names = [entry.theirs for entry in family.lines(config, weights)]
+    except BadValue as error:
+        return 2, 1, [str(error)]
+    try:
+        again = plain(family.read(Keys(family.write(whole(config)), Path(family.name), names, pooling)))
+    except GnomonError as error:
+        return 1, 1, [str(error)]
+    want = plain(config)
+    differ = [f.name for f in fields(want) if getattr(want, f.name) != getattr(again, f.name)]
+    return 0, len(differ), [f"{name} = {_shown(getattr(config, name))}" for name in differ]
+
+
+def _shown(value: object) -> str:
+    return value if isinstance(value, str) else repr(value)
+
+
+def whole(config: ModelConfig) -> ModelConfig:
+    """A config with the defaults that depend on other settings filled in."""
+    c = config
+    d_head = c.d_model // c.n_heads if c.d_head is None else c.d_head
+    return replace(
+        c, d_head=d_head, n_kv_heads=c.n_kv_heads or c.n_heads, d_ff=c.d_ff or default_width(c.d_model, c.gated),
+        qkv_bias=c.bias if c.qkv_bias is None else c.qkv_bias, out_bias=c.bias if c.out_bias is None else c.out_bias,
+        attention_scale=d_head**-0.5 if c.attention_scale is None else c.attention_scale,
+        n_decoder_layers=c.depth if c.architecture == "encoder-decoder" else None,
+    )  # fmt: skip
+
+
+def plain(config: ModelConfig) -> ModelConfig:
+    """The same, one spelling for everything that computes alike, and without what only matters in training."""
+    c = whole(config)
+    per_layer, d_head = c.per_layer(c.n_layers), c.d_head or 0
+    at_input = c.at_input.acts == "input"
+    position: Any = _options(c.at_input) if at_input else tuple(_options(spec, d_head) for spec in per_layer)
+    learned = isinstance(position, Spec) and position.name == "learned"
+    scale = c.d_model**0.5 if c.embed_scale == "sqrt" else 1.0 if c.embed_scale is None else c.embed_scale
+    return replace(
+        c, position=position, window=tuple(c.windows(c.n_layers)), embed_scale=scale, padding_id=None,
+        max_positions=c.max_positions if learned else None, dropout=0.0, init_std=0.02,
+    )  # fmt: skip
+
+
+def _options(spec: Spec, d_head: int = 0) -> Spec:
+    """A Spec with its defaults written out. RoPE has several words for one rotation: NTK scaling is another base."""
+    known = list(inspect.signature(spec.cls.__init__).parameters.values())[1:]
+    usual = {p.name: p.default for p in known if p.default is not inspect.Parameter.empty and p.name != "std"}
+    given = {k: v for k, v in spec.options.items() if k != "std"}
+    if spec.name == "rope":
+        built: Any = spec.build(d_head=d_head)
+        base, scaling = built.base, None if built.scaling is None else built.scaling.to_dict()
+        if scaling is not None and scaling["kind"] == "ntk":
+            base, scaling = built.scaling.base(base, built.rotary_dim), None
+        given |= {"base": base, "scaling": scaling, "rotary_dim": built.rotary_dim, "fraction": None}
+    return Spec(spec.cls, {**usual, **given})
+
+
+__all__ = ["FAMILIES", "family_for", "family_of", "plain", "whole"]

@@ -1,0 +1,73 @@
+"""Writing a model as a folder that Hugging Face's library loads, with the same table of names read backwards."""
+
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from gnomon.checkpoints.hf.load import GENERATION, POOLING
+from gnomon.checkpoints.hf.registry import family_for, whole
+from gnomon.checkpoints.native import draft, plain_name, unwrapped, write_json, write_tensors
+from gnomon.models import Model, Writer
+
+
+def save_hf(model: nn.Module, folder: str | Path, family: str | None = None) -> Path:
+    """Write config.json, model.safetensors and, with a tokenizer, tokenizer.json; returns the folder.
+
+    family   the model_type to write it as; default: the first that can say all that the model's config says
+
+    Raises BadValue where none can, and says what gets lost. What the folder held stays whole until all is written.
+    """
+    inner = unwrapped(model)
+    kind = family_for(inner.config, family)
+    about = kind.write(whole(inner.config))
+    own = {plain_name(name): weight.detach() for name, weight in inner.state_dict().items()}
+    tensors = {
+        entry.theirs: entry.how.join([own[name] for name in entry.ours], inner.config)
+        for entry in kind.lines(inner.config, own)
+    }
+    if inner.config.head == "pooled":  # the body alone, which has no name for itself
+        tensors = {name.removeprefix(kind.prefix): tensor for name, tensor in tensors.items()}
+    dtype = str(next(iter(own.values())).dtype).removeprefix("torch.")
+    marks = _marks(inner, about)
+    with draft(folder) as new:
+        write_json(new / "config.json", {**about, **marks, **_labels(inner), "torch_dtype": dtype})
+        write_tensors(new / "model.safetensors", tensors, {"format": "pt"})
+        if isinstance(inner, Writer):
+            write_json(new / GENERATION, marks)
+        if inner.config.head == "pooled" and not inner.config.pooler:
+            _write_pooling(new, inner)
+        if inner.tokenizer is not None:
+            inner.tokenizer.save(new)
+    return Path(folder)
+
+
+def _write_pooling(new: Path, model: Model) -> None:
+    """How one vector is made of a text's, where sentence-transformers looks for it."""
+    modes = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "first"}
+    (new / POOLING).parent.mkdir()
+    about = {mode: model.config.pooling == kind for mode, kind in modes.items()}
+    write_json(new / POOLING, {"word_embedding_dimension": model.config.d_model, **about})
+
+
+def _labels(model: Model) -> dict[str, Any]:
+    """The names of the classes, both ways."""
+    if model.labels is None:
+        return {}
+    named = {str(n): label for n, label in enumerate(model.labels)}
+    return {"id2label": named, "label2id": {label: n for n, label in enumerate(model.labels)}}
+
+
+def _marks(model: Model, about: dict[str, Any]) -> dict[str, Any]:
+    """The ids of marks, and those that the family needs. Null says that there is none: a family's usual one may lie
+    outside this vocabulary."""
+    marks = {name: about.get(name) for name in ("bos_token_id", "pad_token_id", "decoder_start_token_id")}
+    own = None if model.tokenizer is None else model.tokenizer.eos_id
+    ends = list(dict.fromkeys(i for i in (own, *model.ends) if i is not None))
+    marks["eos_token_id"] = ends if len(ends) > 1 else ends[0] if ends else None
+    if model.start is not None:
+        marks["decoder_start_token_id"] = model.start
+    return marks
+
+
+__all__ = ["save_hf"]

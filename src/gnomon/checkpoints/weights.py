@@ -1,0 +1,170 @@
+"""Weights in safetensors files: known by name and shape before one byte of them is read, then mapped into memory.
+
+A model is made on torch's meta device, which has shapes and no memory, compared with what the files say they hold, and
+only then given its tensors. So a config that asks for more than the files have is an error, never an allocation.
+"""
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from gnomon.errors import BadInput, BadValue
+from gnomon.models import Model, ModelConfig, build
+
+INDEX = "model.safetensors.index.json"
+SINGLE = "model.safetensors"
+SHOWN = 8  # names listed in an error before "and N more"
+MAPS = sys.platform != "win32"  # there a file that is mapped cannot be replaced, so nothing could be saved over it
+_DRAWS = (nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_, Tensor.normal_, Tensor.uniform_)
+FEW = 200  # layers that are made in no time, so that what does not fit can be listed by name
+FLOATS = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
+
+
+@dataclass(frozen=True)
+class Stored:
+    """One tensor of a file, not read yet."""
+
+    file: Path
+    shape: tuple[int, ...]
+    dtype: str  # in the words of safetensors: F32, BF16, I64 ...
+
+
+class Weights:
+    """The tensors of one or several safetensors files, by name."""
+
+    def __init__(self, files: list[Path]) -> None:
+        """Read the headers. BadInput for a file that is cut off, no safetensors file, or holds a name of another."""
+        self.found: dict[str, Stored] = {}
+        self._open: dict[Path, Any] = {}
+        for file in files:
+            for name, stored in _header(file).items():
+                if name in self.found:
+                    raise BadInput(f"{name} is in {self.found[name].file} and in {file}: which is right is not known")
+                self.found[name] = stored
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.found
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The shape of a tensor."""
+        return self.found[name].shape
+
+    def dtype(self, name: str) -> torch.dtype:
+        """The dtype of a tensor; BadInput for one that is no floating type we compute in."""
+        stored = self.found[name]
+        if stored.dtype not in FLOATS:
+            raise BadInput(
+                f"{stored.file}: {name} is {stored.dtype}, which Gnomon does not compute in "
+                f"(it reads {', '.join(FLOATS)}): take the checkpoint before quantisation, or a GGUF file"
+            )
+        return FLOATS[stored.dtype]
+
+    def tensor(self, name: str, dtype: torch.dtype | None = None) -> Tensor:
+        """A tensor: mapped from the file, or copied from it where another dtype is wanted."""
+        file, stored = self.found[name].file, self.dtype(name)
+        try:
+            if dtype not in (None, stored) or not MAPS:
+                with safetensors.safe_open(file, framework="pt") as opened:  # unmapped again right after the copy
+                    return opened.get_tensor(name).to(dtype or stored, copy=True)  # type: ignore[no-any-return]
+            if file not in self._open:
+                self._open[file] = safetensors.safe_open(file, framework="pt")
+            return self._open[file].get_tensor(name)  # type: ignore[no-any-return]
+        except (safetensors.SafetensorError, OSError) as error:
+            raise BadInput(f"{file} cannot be read: {error}. Restore it from a copy") from error
+
+    def metadata(self) -> dict[str, str]:
+        """What the headers say besides the names."""
+        found: dict[str, str] = {}
+        for file in {stored.file for stored in self.found.values()}:
+            with safetensors.safe_open(file, framework="pt") as opened:
+                found |= opened.metadata() or {}
+        return found
+
+
+def _header(file: Path) -> dict[str, Stored]:
+    try:
+        with safetensors.safe_open(file, framework="pt") as opened:
+            slices = {name: opened.get_slice(name) for name in opened.keys()}  # noqa: SIM118
+            return {name: Stored(file, tuple(s.get_shape()), s.get_dtype()) for name, s in slices.items()}
+    except FileNotFoundError as error:
+        raise BadInput(f"{file.parent} is not whole: {file.name} is missing") from error
+    except (safetensors.SafetensorError, OSError) as error:
+        raise BadInput(f"{file} is cut off or no safetensors file: {error}. Restore it from a copy") from error
+
+
+def open_weights(folder: Path) -> Weights:
+    """The weights of a folder: model.safetensors, or the shards that its index lists, which must lie beside it."""
+    if (folder / SINGLE).is_file() or not (folder / INDEX).is_file():
+        return Weights([folder / SINGLE])
+    index = folder / INDEX
+    try:
+        placed = json.loads(index.read_bytes())["weight_map"]
+        shards = sorted({str(shard) for shard in placed.values()})
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise BadInput(f"{index} is cut off or no index of shards: {type(error).__name__}: {error}") from error
+    for shard in shards:
+        if "/" in shard or "\\" in shard or shard in ("", ".", ".."):
+            raise BadInput(f"{index} names the shard {shard!r}: shards lie in the same folder, under a plain name")
+    weights = Weights([folder / shard for shard in shards])
+    lost = sorted(
+        name for name, shard in placed.items() if name not in weights or weights.found[name].file.name != shard
+    )
+    if lost:
+        raise BadInput(f"{index} promises weights that its shards do not hold: {listed(lost)}")
+    return weights
+
+
+def on_meta(config: ModelConfig) -> Model:
+    """A model of this config without memory, in eval mode, and torch's random state left where it was."""
+    try:
+        with torch.random.fork_rng(devices=[]), torch.device("meta"), _Undrawn():
+            return build(config).eval()
+    except (TypeError, RuntimeError, ArithmeticError) as error:  # what torch says of sizes that it cannot count
+        raise BadValue(f"no model has these sizes: {str(error).splitlines()[0]}") from error
+
+
+class _Undrawn(TorchFunctionMode):
+    """Leaves out the draws of initial weights: where there is no memory there is nothing to draw, and for drawing there
+    torch imports its compiler first, which takes seconds."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """What torch asks before each of its functions."""
+        given = kwargs or {}
+        return (args[0] if args else given["tensor"]) if func in _DRAWS else func(*args, **given)
+
+
+def enough(config: ModelConfig, found: int, source: Path) -> None:
+    """Raise BadInput where a config asks for many more layers than there are weights: making them takes time."""
+    layers = config.n_layers + (config.depth if config.architecture == "encoder-decoder" else 0)
+    if layers > max(found, FEW):
+        raise BadInput(f"{source} holds {found} weights, too few for the {layers} layers that its config asks for")
+
+
+def give(model: nn.Module, tensors: Mapping[str, Tensor], device: torch.device) -> None:
+    """Make these tensors the model's weights; the shapes are known to fit."""
+    model.load_state_dict({name: tensor.to(device) for name, tensor in tensors.items()}, strict=True, assign=True)
+
+
+def listed(items: list[str]) -> str:
+    """The first few of some names."""
+    more = len(items) - SHOWN
+    return ", ".join(items[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def faults(source: Path, needs: str, **found: list[str]) -> BadInput:
+    """The error for weights that do not fit: each kind of fault with its names."""
+    told = "; ".join(f"{kind}: {listed(sorted(items))}" for kind, items in found.items() if items)
+    return BadInput(f"{source} does not fit {needs}: {told}")
+
+
+__all__ = ["INDEX", "SINGLE", "Stored", "Weights", "enough", "faults", "give", "listed", "on_meta", "open_weights"]

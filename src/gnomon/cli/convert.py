@@ -1,0 +1,66 @@
+"""`gnomon convert MODEL --to hf|native|gguf -o OUT`: the same model in the files of other programs."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gnomon.cli.options import import_option, json_option
+from gnomon.cli.output import print_json
+from gnomon.errors import BadValue
+
+if TYPE_CHECKING:
+    from gnomon.models import Model
+
+PRECISIONS = ("float32", "float16", "bfloat16", "q8_0")
+
+
+@click.command("convert")
+@click.argument("model")
+@click.option("--to", type=click.Choice(["hf", "native", "gguf"]), required=True, help="Which files to write.")
+@click.option("--output", "-o", type=click.Path(path_type=Path), required=True, help="A folder, or a .gguf file.")
+@click.option(
+    "--dtype",
+    type=click.Choice(PRECISIONS),
+    help="Of the weights; q8_0 is for gguf.  [default: as stored; gguf: float32]",
+)
+@click.option("--family", help="hf: the model_type to write.  [default: the first that can hold the model]")
+@import_option
+@json_option
+def command(model: str, to: str, output: Path, dtype: str | None, family: str | None, as_json: bool) -> None:
+    """Write MODEL, with its tokenizer, in the files of another program.
+
+    MODEL is a run folder, a Hugging Face folder, a hub name, a .gguf file or the name of a pulled model. Nothing is
+    written where the files cannot say all that the model is; the error tells what would get lost.
+    """
+    from gnomon.checkpoints import load
+
+    if family is not None and to != "hf":
+        raise BadValue(f"--family is a kind of Hugging Face folder, and --to is {to}: leave it out, or take --to hf")
+    if dtype == "q8_0" and to != "gguf":
+        raise BadValue("q8_0 is a precision of GGUF files: take --to gguf, or float32, float16 or bfloat16")
+    loaded = load(model, dtype=None if to == "gguf" else dtype)
+    written: Path = _write(loaded, to, output, dtype, family)
+    n = sum(weight.numel() for weight in loaded.parameters())
+    if as_json:
+        print_json({"model": model, "to": to, "output": written, "parameters": n})
+        return
+    click.echo(f"{written}: {n:,} parameters, {loaded.architecture}")
+
+
+def _write(model: "Model", to: str, output: Path, dtype: str | None, family: str | None) -> Path:
+    if to == "native":
+        from gnomon.checkpoints import save_model
+
+        return save_model(output, model)
+    if to == "hf":
+        from gnomon.checkpoints.hf import save_hf
+
+        return save_hf(model, output, family)
+    from gnomon.checkpoints import gguf
+
+    precision: Any = dtype or "float32"
+    return gguf.save(model, output, precision)
+
+
+__all__ = ["command"]

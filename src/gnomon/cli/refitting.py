@@ -1,0 +1,132 @@
+"""What `gnomon extend` and `gnomon retrofit` have in common: measuring before and after, saving, and the report."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gnomon.cli.output import print_json
+from gnomon.errors import BadInput, BadValue
+from gnomon.glossary import grouped
+
+if TYPE_CHECKING:
+    from gnomon.data.store import Ints
+    from gnomon.lab.by_position import Stretch
+    from gnomon.models import Model
+    from gnomon.models.refit import Refit
+
+FORMATS = ("hf", "native")
+AFTERWARDS = "before", "after"
+
+
+def measure_options(command: Any) -> Any:
+    """Options of the measurement before and after."""
+    for option in reversed(
+        (
+            click.option("--documents", "count", type=click.IntRange(min=0), default=8, show_default=True,
+                         help="Documents that loss by position is measured on, before and after; 0: not at all."),
+            click.option("--text", "sources", multiple=True, default=("stdlib",), show_default=True,
+                         help="Text to measure on: a file, a folder, JSONL, or stdlib; repeatable."),
+            click.option("--picture", type=click.Path(path_type=Path), help="Draw both into this .png or .svg file."),
+        )
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def free(folder: Path) -> Path:
+    """The folder that is to be written; BadValue where something is in it."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise BadValue(f"{folder} already exists and is not empty: choose another --output")
+    return folder
+
+
+def save(model: "Model", folder: Path, kind: str) -> None:
+    """Write a Hugging Face folder or a run folder."""
+    if kind == "hf":
+        from gnomon.checkpoints.hf import save_hf
+
+        save_hf(model, folder)
+    else:
+        from gnomon.checkpoints import save_model
+
+        save_model(folder, model)
+
+
+def documents(model: "Model", sources: tuple[str, ...], length: int, count: int) -> "Ints | None":
+    """Beginnings of documents to measure on; None where there shall be none, or the model is of another kind."""
+    from gnomon.data import Corpus
+    from gnomon.lab.by_position import beginnings
+    from gnomon.models import DecoderOnly
+
+    if count == 0 or not isinstance(model, DecoderOnly) or not model.config.causal:
+        return None
+    if model.tokenizer is None:
+        raise BadInput("this model has no tokenizer, so there is no text to measure it on: give --documents 0")
+    return beginnings(Corpus.open(sources), model.tokenizer, length, count)
+
+
+def measured(model: "Model", rows: "Ints", name: str, quiet: bool) -> "list[Stretch]":
+    """Loss by position, under a progress bar."""
+    from tqdm import tqdm
+
+    from gnomon.lab.by_position import by_position
+    from gnomon.models import DecoderOnly
+
+    assert isinstance(model, DecoderOnly)
+    with tqdm(total=len(rows), desc=f"measuring {name}", unit="doc", leave=False, disable=quiet) as bar:
+        return by_position(model, rows, lambda: bar.update(1))
+
+
+def report(
+    what: str,
+    refit: "Refit",
+    found: "dict[str, list[Stretch]]",
+    output: Path,
+    picture: Path | None,
+    trained: int | None,
+    as_json: bool,
+) -> None:
+    """Say what changed and what it did."""
+    if picture is not None and found:
+        from gnomon.plots.by_position import losses_by_position
+
+        losses_by_position(found, trained).save(picture)
+    if as_json:
+        print_json({
+            "what": what, "output": output, "kept": refit.kept, "notes": refit.notes,
+            "picture": picture if found else None,
+            "removed": {name: list(shape) for name, shape in refit.removed.items()},
+            "added": {name: list(shape) for name, shape in refit.added.items()},
+            "loss_by_position": {name: [_as_json(s) for s in stretches] for name, stretches in found.items()},
+        })  # fmt: skip
+        return
+    lines = [what, f"    {grouped(refit.kept)} numbers are bit for bit as they were"]
+    lines += [f"    gone: {name} {shape}" for name, shape in refit.removed.items()]
+    lines += [f"    new:  {name} {shape}" for name, shape in refit.added.items()]
+    lines += [f"    {note}" for note in refit.notes]
+    if found:
+        lines += ["", "nats per token", *_table(found)]
+    click.echo("\n".join([*lines, "", f"{output}" + (f", {picture}" if picture is not None and found else "")]))
+
+
+def _as_json(stretch: "Stretch") -> dict[str, Any]:
+    return {"start": stretch.start, "stop": stretch.stop, "nats": stretch.nats and asdict(stretch.nats)}
+
+
+def _table(found: "dict[str, list[Stretch]]") -> list[str]:
+    first = next(iter(found.values()))
+    rows = [f"    {'positions':<16}" + "".join(f"{name:>26}" for name in found)]
+    for n, stretch in enumerate(first):
+        where = f"{grouped(stretch.start)} to {grouped(stretch.stop)}"
+        rows.append(f"    {where:<16}" + "".join(f"{_cell(stretches[n]):>26}" for stretches in found.values()))
+    return rows
+
+
+def _cell(stretch: "Stretch") -> str:
+    m = stretch.nats
+    return "no such positions" if m is None else f"{m.value:.3f} [{m.low:.3f}, {m.high:.3f}]"
+
+
+__all__ = ["FORMATS", "documents", "free", "measure_options", "measured", "report", "save"]

@@ -1,0 +1,70 @@
+"""`gnomon retrofit MODEL --position alibi`: the same weights under another encoding, ready to be trained again."""
+
+from pathlib import Path
+
+import click
+
+from gnomon.cli.config import plain_settings
+from gnomon.cli.options import device_option, import_option, json_option, quiet_option, threads_option
+from gnomon.cli.refitting import FORMATS, documents, free, measure_options, measured, report, save
+
+
+@click.command("retrofit")
+@click.argument("model")
+@click.option("--position", required=True, help="The new encoding: alibi, rope, none, t5, sinusoidal, learned, yours.")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="An option of the encoding: base=1e6.")
+@click.option("--output", "-o", type=click.Path(path_type=Path), required=True, help="New folder.")
+@click.option(
+    "--format", "kind", type=click.Choice(FORMATS), default="native", show_default=True, help="What is written."
+)
+@click.option(
+    "--length", type=click.IntRange(min=2), help="Tokens to measure.  [default: the trained length, at most 1024]"
+)
+@measure_options
+@device_option
+@threads_option
+@import_option
+@json_option
+@quiet_option
+def command(
+    model: str,
+    position: str,
+    settings: tuple[str, ...],
+    output: Path,
+    kind: str,
+    length: int | None,
+    count: int,
+    sources: tuple[str, ...],
+    picture: Path | None,
+    device: str,
+    threads: int | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Give MODEL another position encoding; everything else stays bit for bit as it was.
+
+    Such a model has to be trained again for a while: gnomon train --from OUTPUT. Its loss is measured by position
+    before and after, so that you see what the change costs and later how much of it came back.
+    """
+    from gnomon.checkpoints import load
+    from gnomon.device import set_threads
+    from gnomon.models.refit import retrofit
+    from gnomon.plots.picture import picture_format
+    from gnomon.positions import get
+
+    if picture is not None:
+        picture_format(picture)
+    free(output)
+    set_threads(threads)
+    old = load(model, device=device)
+    refit = retrofit(old, get(position, **plain_settings(sets=settings)))
+    length = min(old.config.max_positions or 1024, 1024) if length is None else length
+    rows = documents(old, sources, length, count)
+    found = {}
+    if rows is not None:
+        found = {"before": measured(old, rows, "before", quiet), "after": measured(refit.model, rows, "after", quiet)}
+    save(refit.model, output, kind)
+    report(f"{model}: now with {position}", refit, found, output, picture, None, as_json)
+
+
+__all__ = ["command"]

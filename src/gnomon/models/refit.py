@@ -1,0 +1,134 @@
+"""Refit: a trained model with another sense of position, its other weights bit for bit as they were.
+
+extend    reads further with the encoding it has: RoPE scaled, a learned table grown
+retrofit  another encoding altogether; it has to be trained again for a while before it is any good
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+
+from gnomon.embed import Placing
+from gnomon.errors import BadValue, unknown
+from gnomon.models.architectures import build
+from gnomon.models.config import ModelConfig, as_position
+from gnomon.models.model import Model
+from gnomon.positions import Learned, Spec
+from gnomon.positions.scaling import SCALINGS
+
+ROPE_METHODS = tuple(kind for kind in SCALINGS if kind != "longrope")
+TABLE_METHODS = ("interpolate", "tile", "zero")
+
+
+@dataclass(frozen=True)
+class Refit:
+    """A changed model, and what was changed.
+
+    removed, added   parameters that the old or the new encoding alone has, with their shapes
+    kept             how many numbers are bit-equal to the old model's
+    notes            what to expect of it
+    """
+
+    model: Model
+    removed: Mapping[str, tuple[int, ...]]
+    added: Mapping[str, tuple[int, ...]]
+    kept: int
+    notes: list[str] = field(default_factory=list)
+
+
+def retrofit(model: Model, position: Any, max_positions: int | None = None) -> Refit:
+    """The model under another encoding: a name, `positions.get(...)`, or a list with one per layer.
+
+    max_positions: rows of a learned table, default as many as the model was trained to. Raises BadValue where the
+    encoding does not fit the model's sizes.
+    """
+    chosen = as_position(position)
+    config = replace(model.config, position=chosen, max_positions=max_positions or model.config.max_positions)
+    notes = ["Train it for a while before you judge it: gnomon train --from."]
+    if config.at_input.name == "none" and model.config.at_input.name != "none":
+        notes.insert(0, f"Token vectors no longer have {model.config.at_input.name} positions added.")
+    return _rebuilt(model, config, notes)
+
+
+def extend(model: Model, to: int, method: str, trained: int | None = None, **options: Any) -> Refit:
+    """The model with positions up to `to` tokens, `to / trained` times as far as it was trained.
+
+    method   of RoPE: linear, ntk, yarn, llama3 or dynamic; of a learned table: interpolate, tile or zero
+    trained  the length it was trained to, default the model's max_positions
+    options  of the scaling, such as beta_fast of yarn
+
+    Raises BadValue where the model has nothing that could be scaled, and says what it has.
+    """
+    trained = model.config.max_positions if trained is None else trained
+    if trained is None:
+        raise BadValue("nothing says to what length this model was trained: give trained=..., in tokens")
+    if to <= trained:
+        raise BadValue(f"the model was trained to {trained} tokens, so extending it to {to} changes nothing: give more")
+    specs = model.config.position if isinstance(model.config.position, tuple) else (model.config.position,)
+    if any(spec.name == "learned" for spec in specs):
+        return _grown(model, to, method)
+    if not any(spec.name == "rope" for spec in specs):
+        found = " and ".join(sorted({spec.name for spec in specs}))
+        raise BadValue(f"{found} has no length in it that could be scaled; measure how far it reads, or retrofit it")
+    scaled = [_scaled(spec, to / trained, method, trained, options) for spec in specs]
+    position = tuple(scaled) if isinstance(model.config.position, tuple) else scaled[0]
+    config = replace(model.config, position=position, max_positions=to)
+    others = "shorter texts as before" if method == "dynamic" else "shorter texts too"
+    return _rebuilt(model, config, [f"{to} tokens are read by {method} scaling of {trained}, {others}."])
+
+
+def _scaled(spec: Spec, factor: float, method: str, trained: int, options: Mapping[str, Any]) -> Spec:
+    if spec.name != "rope":
+        return spec
+    if method not in ROPE_METHODS:
+        raise unknown("way to extend rope", method, ROPE_METHODS)
+    if spec.options.get("scaling"):
+        raise BadValue(f"its rope is scaled already, {dict(spec.options['scaling'])}: extend the model that was not")
+    needs_length = "original_length" in SCALINGS[method].__dataclass_fields__
+    original = {"original_length": trained} if needs_length else {}
+    scaling = {"kind": method, "factor": factor, **original, **options}
+    return replace(spec, options={**spec.options, "scaling": scaling})
+
+
+def _grown(model: Model, to: int, method: str) -> Refit:
+    if method not in TABLE_METHODS:
+        raise unknown("way to grow a learned table", method, TABLE_METHODS)
+    tables = {f"{name}.position": layer.position for name, layer in model.named_modules() if isinstance(layer, Placing)}
+    longer = {
+        f"{name}.weight": table.grow(to, method).weight  # type: ignore[arg-type]
+        for name, table in tables.items()
+        if isinstance(table, Learned)
+    }
+    note = "The rows it was trained with are as they were." if method != "interpolate" else "Every row moved a little."
+    return _rebuilt(model, replace(model.config, max_positions=to), [note], longer)
+
+
+def _rebuilt(
+    model: Model, config: ModelConfig, notes: list[str], changed: Mapping[str, torch.Tensor] | None = None
+) -> Refit:
+    """A new model of `config` with all of the old weights that it has a place for, and the `changed` ones."""
+    with torch.random.fork_rng(devices=[]):
+        new = build(config)
+    first = next(model.parameters())
+    new = new.to(first.device, first.dtype)
+    old, own = {**model.state_dict(), **(changed or {})}, new.state_dict()
+    same = {name for name in own if name in old and old[name].shape == own[name].shape}
+    lost = [name for name in set(own) - same if name in old]
+    if lost:
+        raise BadValue(f"the new encoding has another shape for {', '.join(sorted(lost))}, so its weights do not fit")
+    with torch.no_grad():
+        for name in same:
+            own[name].copy_(old[name])
+    new.tokenizer, new.labels = model.tokenizer, model.labels
+    return Refit(
+        new.train(model.training),
+        removed={name: tuple(old[name].shape) for name in old if name not in own},
+        added={name: tuple(own[name].shape) for name in own if name not in old},
+        kept=sum(own[name].numel() for name in same - set(changed or {})),
+        notes=notes,
+    )
+
+
+__all__ = ["ROPE_METHODS", "TABLE_METHODS", "Refit", "extend", "retrofit"]

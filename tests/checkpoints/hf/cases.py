@@ -1,0 +1,177 @@
+"""Tiny random models of the transformers library, several of each family, each made to show one thing that may differ.
+
+Their norms and biases are drawn too: at their initial ones and zeros no mistake with them would show.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import transformers as hf
+
+V, D, LAYERS = 101, 32, 2
+TYPES = ("full_attention", "sliding_attention")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A family, what is particular about this model, and its config."""
+
+    family: str
+    what: str
+    config: Any
+    cls: Any
+
+    def __str__(self) -> str:
+        return f"{self.family}: {self.what}"
+
+    def model(self) -> Any:
+        """The model, drawn."""
+        torch.manual_seed(5)
+        return drawn(self.cls(self.config)).eval()
+
+
+def drawn(model: Any) -> Any:
+    """Every weight at a size that keeps logits of a few units; norms around 1 (Gemma's around 0), biases around 0."""
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if not weight.requires_grad:  # a table of sinusoids
+                continue
+            if weight.dim() == 1:
+                centre = weight.mean().round()  # 1 for the weight of a norm, 0 for a bias
+                weight.copy_(centre + 0.3 * torch.randn_like(weight))
+            elif "relative_attention_bias" in name:
+                weight.normal_()
+            else:
+                weight.normal_(
+                    std=0.6 if "embed" in name or "wte" in name or "shared" in name else weight.shape[-1] ** -0.5
+                )
+        for name, buffer in model.named_buffers():
+            if name == "final_logits_bias":
+                buffer.normal_()
+    return model
+
+
+#: sizes by the names that most configs use, those of GPT-2, of MPT, of T5, and of BART and Marian
+SIZES = {
+    "vocab_size": V, "hidden_size": D, "intermediate_size": 48, "num_hidden_layers": LAYERS, "num_attention_heads": 4,
+    "max_position_embeddings": 64, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
+}  # fmt: skip
+GPT2 = {
+    "vocab_size": V,
+    "n_embd": D,
+    "n_layer": LAYERS,
+    "n_head": 4,
+    "n_positions": 64,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
+BLOOM = {"vocab_size": V, "hidden_size": D, "n_layer": LAYERS, "n_head": 4, "pad_token_id": 0}
+MPT = {"vocab_size": V, "d_model": D, "n_layers": LAYERS, "n_heads": 4, "max_seq_len": 64}
+T5 = {
+    "vocab_size": V, "d_model": D, "d_ff": 48, "num_layers": LAYERS, "num_heads": 4, "d_kv": 8,
+    "decoder_start_token_id": 0, "relative_attention_num_buckets": 8, "relative_attention_max_distance": 20,
+}  # fmt: skip
+BART = {
+    "vocab_size": V, "d_model": D, "encoder_layers": LAYERS, "decoder_layers": 1, "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4, "encoder_ffn_dim": 48, "decoder_ffn_dim": 48, "max_position_embeddings": 64,
+    "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "decoder_start_token_id": 2, "forced_eos_token_id": None,
+}  # fmt: skip
+LATE = {"pad_token_id": 1, "max_position_embeddings": 66}  # whose positions begin with row 2
+GQA = {"num_key_value_heads": 2}
+#: family -> what its classes are called, the class with a head, and sizes
+FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "llama": ("Llama", "ForCausalLM", SIZES),
+    "gpt2": ("GPT2", "LMHeadModel", GPT2),
+    "mistral": ("Mistral", "ForCausalLM", SIZES),
+    "qwen2": ("Qwen2", "ForCausalLM", SIZES | GQA),
+    "qwen3": ("Qwen3", "ForCausalLM", SIZES | GQA | {"head_dim": 12}),
+    "smollm3": ("SmolLM3", "ForCausalLM", SIZES | GQA),
+    "gpt_neox": ("GPTNeoX", "ForCausalLM", SIZES),
+    "bloom": ("Bloom", "ForCausalLM", BLOOM),
+    "mpt": ("Mpt", "ForCausalLM", MPT),
+    "opt": ("OPT", "ForCausalLM", SIZES | {"ffn_dim": 48, "word_embed_proj_dim": D}),
+    "gemma3_text": ("Gemma3", "ForCausalLM", SIZES | GQA | {"head_dim": 12, "sliding_window": 8}),
+    "phi3": ("Phi3", "ForCausalLM", SIZES),
+    "bert": ("Bert", "ForMaskedLM", SIZES),
+    "roberta": ("Roberta", "ForMaskedLM", SIZES | LATE | {"type_vocab_size": 1}),
+    "t5": ("T5", "ForConditionalGeneration", T5),
+    "bart": ("Bart", "ForConditionalGeneration", BART),
+    "marian": ("Marian", "MTModel", BART),
+}  # fmt: skip
+
+
+def case(family: str, what: str, head: str | None = None, **settings: Any) -> Case:
+    """A model of a family, with settings of its config."""
+    name, usual, sizes = FAMILIES[family]
+    config = getattr(hf, f"{name}TextConfig" if family == "gemma3_text" else f"{name}Config")
+    return Case(family, what, config(**{**sizes, **settings}), getattr(hf, f"{name}{head or usual}"))
+
+
+def rope(kind: str = "default", **settings: Any) -> dict[str, Any]:
+    """The settings of RoPE, as that library writes them since version 5."""
+    return {"rope_type": kind, "rope_theta": 10000.0, **settings}
+
+
+LLAMA3 = rope("llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32)
+YARN = rope("yarn", factor=4.0, original_max_position_embeddings=16)
+CUT = YARN | {"truncate": False, "mscale": 1.0, "mscale_all_dim": 0.8}
+LONG = rope("longrope", short_factor=[1.0, 1.1, 1.2, 1.4], long_factor=[1.0, 2.0, 4.0, 8.0], attention_factor=1.2)
+TWO_ROPES = {TYPES[0]: rope("linear", factor=2.0), TYPES[1]: rope(rope_theta=100.0)}
+SWITCHED = {"use_sliding_window": True, "sliding_window": 9}
+ALIKE = {"tie_word_embeddings": True}
+APART = {"tie_word_embeddings": False}
+
+DECODERS = [
+    case("llama", "one key for two queries", **GQA),
+    case("llama", "one key for all", num_key_value_heads=1, **ALIKE),
+    case("llama", "biases, tied", attention_bias=True, mlp_bias=True, **ALIKE, **GQA),
+    case("llama", "five heads, none shared", num_attention_heads=5, head_dim=6, hidden_size=30),
+    case("llama", "another base", rope_parameters=rope(rope_theta=500000.0)),
+    case("llama", "linear scaling", rope_parameters=rope("linear", factor=4.0)),
+    case("llama", "dynamic scaling, within its length", rope_parameters=rope("dynamic", factor=2.0)),
+    case("llama", "YaRN", rope_parameters=YARN, **GQA),
+    case("llama", "YaRN without whole ends", rope_parameters=CUT),
+    case("llama", "Llama-3 scaling", rope_parameters=LLAMA3, **GQA),
+    case("gpt2", "tied"),
+    case("gpt2", "own head, another width", n_head=2, n_inner=40, **APART),
+    case("gpt2", "eight heads, relu", n_head=8, activation_function="relu"),
+    case("mistral", "a window", sliding_window=7, **GQA),
+    case("mistral", "no window, tied", sliding_window=None, head_dim=12, num_key_value_heads=4, **ALIKE),
+    case("qwen2", "own head"),
+    case("qwen2", "tied, a window above", max_window_layers=1, **SWITCHED, **ALIKE),
+    case("qwen3", "own head"),
+    case("qwen3", "tied, biases, YaRN", attention_bias=True, rope_parameters=YARN, **ALIKE),
+    case("smollm3", "every other layer without position", no_rope_layer_interval=2),
+    case("smollm3", "three layers, windows", num_hidden_layers=3, no_rope_layers=[0, 1, 0], **SWITCHED, **APART),
+    case("gpt_neox", "side by side", rope_parameters=rope(partial_rotary_factor=0.25)),
+    case("gpt_neox", "one after the other", use_parallel_residual=False, attention_bias=False, **ALIKE),
+    case("gpt_neox", "all rotated", rope_parameters=rope(partial_rotary_factor=1.0)),
+    case("bloom", "four heads"),
+    case("bloom", "six heads, own head", hidden_size=36, n_head=6, **APART),
+    case("mpt", "four heads"),
+    case("mpt", "three heads, another scale", d_model=30, n_heads=3, attn_config={"softmax_scale": 0.3}),
+    case("opt", "tied"),
+    case("opt", "norms after, own head, gelu", do_layer_norm_before=False, activation_function="gelu", **APART),
+    case("gemma3_text", "a window below", query_pre_attn_scalar=24, layer_types=list(TYPES)[::-1]),
+    case("gemma3_text", "scaled far, biases", attention_bias=True, rope_parameters=TWO_ROPES, layer_types=list(TYPES)),
+    case("phi3", "own head", **GQA),
+    case("phi3", "half rotated, a window", sliding_window=9, rope_parameters=rope(partial_rotary_factor=0.5), **ALIKE),
+    case("phi3", "LongRoPE", original_max_position_embeddings=16, rope_parameters=LONG, **GQA),
+]
+HEADS = ("ForMaskedLM", "Model", "ForTokenClassification", "ForSequenceClassification")
+ENCODERS = [
+    *(case(family, head, head, num_labels=3) for family in ("bert", "roberta") for head in HEADS),
+    case("bert", "own head", **APART),
+    case("bert", "eight heads, relu", "Model", num_attention_heads=8, hidden_act="relu"),
+]
+ENCODER_DECODERS = [
+    case("t5", "1.0"),
+    case("t5", "1.0, three wide heads", num_heads=3, d_kv=12),
+    case("t5", "1.1", feed_forward_proj="gated-gelu", num_decoder_layers=1, **APART),
+    case("bart", "scaled", scale_embedding=True),
+    case("bart", "relu", activation_function="relu"),
+    case("marian", "scaled, swish", scale_embedding=True, activation_function="swish"),
+    case("marian", "one layer", encoder_layers=1),
+]
+ALL = [*DECODERS, *ENCODERS, *ENCODER_DECODERS]

@@ -1,0 +1,90 @@
+"""Published checkpoints compute what they were published to compute: our logits are the transformers library's.
+
+Where that library itself breaks a law, ours keeps it, and the last tests say where and by how much they part.
+"""
+
+import pytest
+import torch
+from cases import ALL, Case, case, rope
+from parity import differences, draw_ids, going_on, in_pieces, loaded, real_tokens
+
+import gnomon as gn
+from gnomon.checkpoints.hf import FAMILIES
+
+
+def test_every_family_has_cases():
+    assert {one.family for one in ALL} == set(FAMILIES)
+
+
+@pytest.mark.parametrize("model", ALL, ids=str)
+def test_logits_are_those_of_the_other_library(model):
+    found = differences(model)
+    assert [(d.check, d.largest, d.allowed) for d in found if not d.largest <= d.allowed] == []
+
+
+# ------------------------------------------------------------------ where it breaks a law
+
+
+def _case(family: str, what: str = "") -> Case:
+    return next(one for one in ALL if one.family == family and what in one.what)
+
+
+def test_gpt2_padded_on_the_left_without_position_ids_shifts_there_and_not_here(tmp_path):
+    """It counts positions from the first slot, so a short row in a longer batch is read with wrong rows."""
+    theirs = _case("gpt2").model()
+    ours, ids, real = loaded(theirs, tmp_path), draw_ids(), real_tokens("left")
+    with torch.no_grad():
+        alone = theirs(ids[1:2, -5:]).logits
+        padded = theirs(ids, attention_mask=real.long()).logits[1:2, -5:]
+        here = ours(ids, gn.Layout.padded(real))[1:2, -5:]
+    assert (padded - alone).abs().max() > 0.1
+    torch.testing.assert_close(here, alone, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("family", ["bart", "marian"])
+def test_a_source_padded_on_the_left_shifts_there_and_not_here(tmp_path, family):
+    """They too count the slots of padding as positions."""
+    theirs = _case(family).model()
+    ours, ids, real, target = loaded(theirs, tmp_path), draw_ids(), real_tokens("left"), draw_ids(1, 6)
+    with torch.no_grad():
+        alone = theirs(input_ids=ids[1:2, -5:], decoder_input_ids=target).logits
+        there = theirs(input_ids=ids[1:2], attention_mask=real[1:2].long(), decoder_input_ids=target).logits
+        here = ours(ids[1:2], target, gn.Layout.padded(real[1:2]))
+    assert (there - alone).abs().max() > 0.1
+    torch.testing.assert_close(here, alone, rtol=0, atol=1e-4)
+
+
+OUTGROWN = [
+    case("llama", "dynamic", max_position_embeddings=16, rope_parameters=rope("dynamic", factor=2.0)),
+    _case("phi3", "LongRoPE"),
+]
+
+
+@pytest.mark.parametrize("model", OUTGROWN, ids=str)
+def test_past_the_trained_length_a_cache_changes_the_result_there_and_not_here(tmp_path, model):
+    """Another table is in force from 17 tokens on; the other library leaves older keys turned by the old one."""
+    theirs = model.model()
+    ours, ids = loaded(theirs, tmp_path), draw_ids(1, 20)
+    with torch.no_grad():
+        whole = theirs(ids).logits[:, -1]
+        half = theirs(ids[:, :14], use_cache=True)
+        there = theirs(ids[:, 14:], **going_on(theirs, half)).logits[:, -1]
+        here = in_pieces(ours, ids, ours.cache(), pieces=(14, 1, 1, 1, 1))[:, -1]
+    torch.testing.assert_close(ours(ids)[:, -1], whole, rtol=0, atol=1e-4)
+    assert (there - whole).abs().max() > 1e-2
+    torch.testing.assert_close(here, whole, rtol=0, atol=1e-4)
+
+
+def test_capped_scores_of_gemma_are_left_out_there_and_not_here(tmp_path, monkeypatch):
+    """Its attention of Gemma 3 is never told attn_logit_softcapping. Told, it agrees with ours."""
+    from functools import partial
+
+    from transformers.models.gemma3 import modeling_gemma3 as there
+
+    theirs = case("gemma3_text", "", attn_logit_softcapping=5.0, attn_implementation="eager").model()
+    ours, ids = loaded(theirs, tmp_path), draw_ids(2, 24)
+    with torch.no_grad():
+        here = ours(ids)
+        assert (theirs(ids).logits - here).abs().max() > 1e-3
+        monkeypatch.setattr(there, "eager_attention_forward", partial(there.eager_attention_forward, softcap=5.0))
+        torch.testing.assert_close(theirs(ids).logits, here, rtol=0, atol=3e-4)

@@ -1,0 +1,88 @@
+"""`gnomon extend` and `gnomon retrofit`: what is written, what is said, and what is refused."""
+
+import json
+
+import pytest
+import torch
+from click.testing import CliRunner
+
+import gnomon as gn
+from gnomon.cli.main import cli
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Runs, and a text of long documents."""
+    root = tmp_path_factory.mktemp("refit")
+    for position in ("rope", "learned"):
+        torch.manual_seed(0)
+        model = gn.DecoderOnly(257, 16, 1, 2, position=position, max_positions=64)
+        model.tokenizer = gn.Tokenizer.bytes()
+        gn.save_model(root / position, model)
+    for n in range(3):
+        (root / f"text{n}.txt").write_text(f"document {n}. " * 40)
+    return root
+
+
+def run(*arguments):
+    return CliRunner().invoke(cli, [str(a) for a in arguments])
+
+
+def texts(folder):
+    return [part for n in range(3) for part in ("--text", folder / f"text{n}.txt")]
+
+
+def test_a_scaled_model_is_saved_and_measured_before_and_after(folder, tmp_path):
+    shown = run("extend", folder / "rope", "--to", 128, "--method", "yarn", "--set", "beta_fast=8.0",
+                "--format", "native", "-o", tmp_path / "out", "--picture", tmp_path / "loss.png", *texts(folder))  # fmt: skip
+    assert shown.exit_code == 0, shown.output
+    assert "yarn, 64 to 128 tokens" in shown.output
+    assert "64 to 128" in shown.output.split("nats per token")[1]
+    saved = gn.load(tmp_path / "out")
+    assert saved.config.position.options["scaling"] == {
+        "kind": "yarn", "factor": 2.0, "original_length": 64, "beta_fast": 8.0,
+    }  # fmt: skip
+    assert (tmp_path / "loss.png").stat().st_size > 10_000
+
+
+def test_a_table_that_ended_has_numbers_afterwards(folder, tmp_path):
+    shown = run("extend", folder / "learned", "--to", 128, "--method", "tile", "--format", "native", "-o",
+                tmp_path / "out", "--json", *texts(folder))  # fmt: skip
+    told = json.loads(shown.stdout)["loss_by_position"]
+    assert [s["nats"] is None for s in told["before"]] == [False, True]
+    assert [s["nats"] is None for s in told["after"]] == [False, False]
+
+
+def test_another_encoding_says_what_went_and_what_came(folder, tmp_path):
+    shown = run("retrofit", folder / "learned", "--position", "t5", "--set", "n_buckets=8", "-o", tmp_path / "out",
+                "--length", 60, *texts(folder))  # fmt: skip
+    assert shown.exit_code == 0, shown.output
+    assert "gone: input.position.weight (64, 16)" in shown.output
+    assert "new:  stack.positions.0.weight (8, 2)" in shown.output
+    assert "gnomon train --from" in shown.output
+    assert gn.load(tmp_path / "out").config.position.name == "t5"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "code"),
+    [
+        (["extend", "rope", "--to", "128", "--method", "yarm"], "did you mean 'yarn'", 2),
+        (["extend", "rope", "--to", "32", "--method", "yarn"], "changes nothing", 2),
+        (["extend", "nowhere", "--to", "128", "--method", "yarn"], "nowhere", 3),
+        (["extend", "rope", "--to", "128", "--method", "ntk", "--set", "beta=1"], "unknown setting of ntk scaling", 2),
+        (["retrofit", "rope", "--position", "rop"], "did you mean 'rope'", 2),
+        (["retrofit", "rope", "--position", "alibi", "--picture", "a.gif"], ".png or .svg", 2),
+    ],
+)
+def test_a_mistake_leaves_nothing_behind(folder, tmp_path, arguments, message, code):
+    arguments[1] = folder / arguments[1]
+    shown = run(*arguments, "-o", tmp_path / "out", *texts(folder))
+    assert shown.exit_code == code, shown.output
+    assert message in shown.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_that_holds_something_is_never_written_into(folder):
+    shown = run("retrofit", folder / "rope", "--position", "alibi", "-o", folder / "learned", "--documents", 0)
+    assert shown.exit_code == 2
+    assert "already exists" in shown.stderr

@@ -1,0 +1,137 @@
+"""Extending a model keeps what it knows; retrofitting keeps everything but its sense of position."""
+
+import pytest
+import torch
+
+import gnomon as gn
+from gnomon.models.refit import ROPE_METHODS, TABLE_METHODS, extend, retrofit
+from gnomon.positions.scaling import scaling
+
+SIZES = {"vocab_size": 30, "d_model": 16, "n_layers": 2, "n_heads": 2}
+
+
+def model(position="rope", **changes):
+    return gn.DecoderOnly(**SIZES, position=position, **{"max_positions": 32, **changes}).eval()
+
+
+def same_but_position(old, new):
+    ours, theirs = old.state_dict(), new.state_dict()
+    return all(torch.equal(ours[name], x) for name, x in theirs.items() if name in ours and "position" not in name)
+
+
+# ------------------------------------------------------------------ extend
+
+
+@pytest.mark.parametrize("method", ROPE_METHODS)
+def test_rope_is_scaled_by_how_much_further_it_shall_read(method):
+    old = model()
+    done = extend(old, 128, method)
+    [position] = done.model.stack.positions
+    assert position.scaling == scaling(
+        {"kind": method, "factor": 4.0, **({} if method in ("linear", "ntk") else {"original_length": 32})}
+    )
+    assert done.model.config.max_positions == 128
+    assert same_but_position(old, done.model)
+    assert (done.removed, done.added) == ({}, {})
+    assert gn.models.build(gn.ModelConfig.from_dict(done.model.config.to_dict())).config == done.model.config
+
+
+def test_dynamic_scaling_leaves_texts_within_the_trained_length_as_they_were():
+    old, ids = model(), torch.randint(30, (1, 32))
+    assert torch.equal(extend(old, 64, "dynamic").model(ids), old(ids))
+
+
+def test_only_the_layers_that_rotate_are_scaled():
+    old = model(["rope", "none"])
+    new = extend(old, 64, "yarn", beta_fast=8.0).model
+    assert [spec.options.get("scaling", {}).get("beta_fast") for spec in new.config.position] == [8.0, None]
+
+
+@pytest.mark.parametrize("how", TABLE_METHODS)
+def test_a_learned_table_grows(how):
+    old, ids = model("learned"), torch.randint(30, (1, 32))
+    done = extend(old, 80, how)
+    table = done.model.input.position
+    assert table.max_positions == 80
+    assert torch.equal(table.weight, old.input.position.grow(80, how).weight)
+    assert same_but_position(old, done.model)
+    if how != "interpolate":
+        assert torch.equal(done.model(ids), old(ids))
+    assert done.model(torch.randint(30, (1, 80))).isfinite().all()
+
+
+def test_both_tables_of_an_encoder_decoder_grow():
+    old = gn.EncoderDecoder(**SIZES, position="learned", max_positions=9, source_positions=True)
+    new = extend(old, 20, "tile").model
+    assert [layer.position.max_positions for layer in (new.input, new.source_input)] == [20, 20]
+
+
+@pytest.mark.parametrize(
+    ("position", "to", "method", "message"),
+    [
+        ("rope", 32, "yarn", "changes nothing"),
+        ("rope", 64, "yarm", "did you mean 'yarn'"),
+        ("rope", 64, "tile", "way to extend rope"),
+        ("learned", 64, "yarn", "way to grow a learned table"),
+        ("alibi", 64, "yarn", "alibi has no length in it"),
+        ("none", 64, "yarn", "none has no length in it"),
+    ],
+)
+def test_what_cannot_be_extended_says_why(position, to, method, message):
+    with pytest.raises(gn.BadValue, match=message):
+        extend(model(position), to, method)
+
+
+def test_a_model_that_is_scaled_already_is_not_scaled_twice():
+    with pytest.raises(gn.BadValue, match="scaled already"):
+        extend(extend(model(), 64, "ntk").model, 128, "ntk")
+
+
+def test_somebody_has_to_say_the_trained_length():
+    with pytest.raises(gn.BadValue, match="give trained"):
+        extend(model(max_positions=None), 64, "ntk")
+    assert extend(model(max_positions=None), 64, "ntk", trained=16).model.stack.positions[0].scaling.factor == 4.0
+
+
+# ------------------------------------------------------------------ retrofit
+
+
+@pytest.mark.parametrize("old", gn.positions.names())
+@pytest.mark.parametrize("new", gn.positions.names())
+def test_any_encoding_takes_the_place_of_any_other(old, new):
+    before = model(old)
+    done = retrofit(before, new)
+    assert same_but_position(before, done.model)
+    assert done.model.config.position.name == new
+    assert done.model(torch.randint(30, (1, 9))).isfinite().all()
+    all_numbers = sum(p.numel() for p in done.model.parameters())
+    assert done.kept == all_numbers - sum(torch.Size(shape).numel() for shape in done.added.values())
+    if old == new:
+        ids = torch.randint(30, (2, 9))
+        assert torch.equal(done.model(ids), before(ids))
+
+
+def test_what_belongs_to_an_encoding_goes_with_it():
+    done = retrofit(model("learned"), "t5")
+    assert done.removed == {"input.position.weight": (32, 16)}
+    assert done.added == {"stack.positions.0.weight": (32, 2)}
+    assert any("no longer have learned positions" in note for note in done.notes)
+
+
+def test_the_old_model_is_left_alone():
+    old, ids = model("alibi"), torch.randint(30, (1, 9))
+    before = old(ids)
+    new = retrofit(old, "rope").model
+    with torch.no_grad():
+        for p in new.parameters():
+            p.zero_()
+    assert torch.equal(old(ids), before)
+
+
+def test_torchs_random_state_is_left_alone():
+    old = model()
+    torch.manual_seed(3)
+    want = torch.rand(3)
+    torch.manual_seed(3)
+    retrofit(old, "t5")
+    assert torch.equal(torch.rand(3), want)
