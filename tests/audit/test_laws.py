@@ -11,7 +11,10 @@ from gnomon.positions import PositionEncoding, base, get
 
 OPTIONS = {
     "rope": [
-        {"pairing": "interleaved"}, {"fraction": 0.5}, {"base": 100.0}, {"scaling": {"kind": "ntk", "factor": 4.0}},
+        {"pairing": "interleaved"},
+        {"fraction": 0.5},
+        {"base": 100.0},
+        {"scaling": {"kind": "ntk", "factor": 4.0}},
         {"scaling": {"kind": "llama3", "factor": 4.0, "original_length": 16}},
     ],
     "sinusoidal": [{"table": "concatenated"}, {"table": "tensor2tensor"}],
