@@ -33,8 +33,9 @@ def texts(folder):
 
 
 def test_a_scaled_model_is_saved_and_measured_before_and_after(folder, tmp_path):
-    shown = run("extend", folder / "rope", "--to", 128, "--method", "yarn", "--set", "beta_fast=8.0",
-                "--format", "native", "-o", tmp_path / "out", "--picture", tmp_path / "loss.png", *texts(folder))  # fmt: skip
+    method = ["--to", 128, "--method", "yarn", "--set", "beta_fast=8.0", "--format", "native"]
+    written = ["-o", tmp_path / "out", "--picture", tmp_path / "loss.png"]
+    shown = run("extend", folder / "rope", *method, *written, *texts(folder))
     assert shown.exit_code == 0, shown.output
     assert "yarn, 64 to 128 tokens" in shown.output
     assert "64 to 128" in shown.output.split("nats per token")[1]

@@ -101,7 +101,8 @@ def test_a_template_is_a_program_in_a_sandbox(template: str) -> None:
 
 def test_what_templates_expect_is_there() -> None:
     t = tokenizer(
-        "{% for m in messages %}{% if loop.index > 1 %}{% break %}{% endif %}{{ m | tojson }}{% endfor %}{{ strftime_now('%%') }}"
+        "{% for m in messages %}{% if loop.index > 1 %}{% break %}{% endif %}{{ m | tojson }}{% endfor %}"
+        "{{ strftime_now('%%') }}"
     )
     assert render(t, [*user("ñ"), *user("b")]) == '{"role": "user", "content": "ñ"}%'
 
