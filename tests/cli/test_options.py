@@ -98,3 +98,18 @@ def test_a_module_that_cannot_be_imported_is_one_line_and_exit_2(tmp_path, monke
     assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1)
     assert f"--import {name}: " in result.stderr
     assert expected in result.stderr
+
+
+@pytest.mark.parametrize("command", ["generate", "inspect", "eval", "neighbors", "chat", "fill", "predict", "convert"])
+@pytest.mark.parametrize("spelling", [["--model", "no-such-model"], ["--model=no-such-model"]])
+def test_a_model_may_be_named_by_an_option_too(command, spelling):
+    more = {
+        "fill": ["x"],
+        "predict": ["x"],
+        "neighbors": ["x"],
+        "generate": ["-p", "x"],
+        "convert": ["--to", "hf", "-o", "x"],
+    }
+    result = CliRunner().invoke(cli, [command, *more.get(command, []), *spelling])
+    assert result.exit_code == 3, result.output
+    assert "no-such-model" in result.stderr

@@ -87,3 +87,20 @@ def test_a_folder_that_holds_something_is_never_written_into(folder):
     shown = run("retrofit", folder / "rope", "--position", "alibi", "-o", folder / "learned", "--documents", 0)
     assert shown.exit_code == 2
     assert "already exists" in shown.stderr
+
+
+def test_transformers_loads_an_extended_model_with_equal_logits(tmp_path):
+    from transformers import AutoModelForCausalLM
+
+    torch.manual_seed(0)
+    model = gn.DecoderOnly.from_preset("mini-llama", d_model=32, n_layers=2, init_std=0.2, max_positions=32)
+    gn.save_model(tmp_path / "short", model)
+    done = run("extend", tmp_path / "short", "--to", 64, "--method", "yarn", "-o", tmp_path / "long", "--documents", 0)
+    assert done.exit_code == 0, done.output
+    theirs = AutoModelForCausalLM.from_pretrained(tmp_path / "long", dtype=torch.float32).eval()
+    ours, ids = gn.load(tmp_path / "long"), torch.randint(512, (2, 64))
+    assert theirs.config.max_position_embeddings == 64
+    with torch.no_grad():
+        want = theirs(ids).logits
+        assert (ours(ids) - want).abs().max() <= 1e-5 * max(1.0, float(want.abs().max()))
+        assert not torch.allclose(ours(ids), model.eval()(ids), atol=1e-3)

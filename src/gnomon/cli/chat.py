@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gnomon.cli.options import (
+    TakesModel,
     device_option,
     import_option,
     json_option,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 ALIASES = {"max-tokens": "max-new-tokens", "temp": "temperature"}  # what other programs call them; help shows ours
 
 
-@click.command("chat", context_settings={"token_normalize_func": lambda name: ALIASES.get(name, name)})
+@click.command("chat", cls=TakesModel, context_settings={"token_normalize_func": lambda name: ALIASES.get(name, name)})
 @click.argument("model")
 @click.option("--system", metavar="TEXT", help="What the model is told before you say anything.")
 @click.option("--max-new-tokens", type=click.IntRange(min=1), default=512, show_default=True, help="Longest answer.")

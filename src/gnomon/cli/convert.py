@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gnomon.cli.options import import_option, json_option
+from gnomon.cli.options import TakesModel, import_option, json_option
 from gnomon.cli.output import print_json
 from gnomon.errors import BadValue
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 PRECISIONS = ("float32", "float16", "bfloat16", "q8_0")
 
 
-@click.command("convert")
+@click.command("convert", cls=TakesModel)
 @click.argument("model")
 @click.option("--to", type=click.Choice(["hf", "native", "gguf"]), required=True, help="Which files to write.")
 @click.option("--output", "-o", type=click.Path(path_type=Path), required=True, help="A folder, or a .gguf file.")

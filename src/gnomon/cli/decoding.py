@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
+from gnomon.cli.options import TakesModel
 from gnomon.errors import BadValue
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ GROUPS = {
 }  # fmt: skip
 
 
-class GroupedCommand(click.Command):
+class GroupedCommand(TakesModel):
     """A command whose help lists its options in groups."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gnomon.cli.options import (
+    TakesModel,
     device_option,
     dtype_option,
     import_option,
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from gnomon.train import Evaluation, State, Task, TrainConfig
 
 
-@click.command("eval")
+@click.command("eval", cls=TakesModel)
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option("--data", multiple=True, metavar="FILE", help="Measure on this instead; may be repeated.")
 @device_option

@@ -5,11 +5,11 @@ from pathlib import Path
 import click
 
 from gnomon.cli.config import plain_settings
-from gnomon.cli.options import device_option, import_option, json_option, quiet_option, threads_option
+from gnomon.cli.options import TakesModel, device_option, import_option, json_option, quiet_option, threads_option
 from gnomon.cli.refitting import FORMATS, documents, free, measure_options, measured, report, save
 
 
-@click.command("extend")
+@click.command("extend", cls=TakesModel)
 @click.argument("model")
 @click.option("--to", type=click.IntRange(min=2), required=True, help="Tokens that it shall read.")
 @click.option("--method", required=True, help="linear, ntk, yarn, llama3, dynamic; interpolate, tile, zero.")

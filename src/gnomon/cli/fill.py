@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gnomon.cli.options import device_option, import_option, json_option, threads_option
+from gnomon.cli.options import TakesModel, device_option, import_option, json_option, threads_option
 from gnomon.cli.output import print_json
 
 if TYPE_CHECKING:
     from gnomon.tasks.masked import Guess
 
 
-@click.command("fill")
+@click.command("fill", cls=TakesModel)
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("text")
 @click.option("--top", type=click.IntRange(min=1), default=5, show_default=True, help="Guesses for each gap.")

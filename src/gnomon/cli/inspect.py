@@ -7,6 +7,7 @@ import click
 
 from gnomon.cli.config import plain_settings
 from gnomon.cli.options import (
+    TakesModel,
     config_options,
     device_option,
     import_option,
@@ -28,7 +29,7 @@ SHOWN, NUMBERS = 24, 5  # tokens in the table of vectors; numbers of each vector
 TIMED = 128  # tokens that --timing reads
 
 
-@click.command("inspect")
+@click.command("inspect", cls=TakesModel)
 @click.argument("run", required=False, type=click.Path(path_type=Path))
 @click.option("--preset", help="Inspect a preset with random weights instead of a run.")
 @click.option("--position", help="With --preset: its position encoding.")

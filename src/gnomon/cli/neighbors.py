@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gnomon.cli.options import import_option, json_option, threads_option
+from gnomon.cli.options import TakesModel, import_option, json_option, threads_option
 from gnomon.cli.output import print_json
 from gnomon.errors import BadInput, BadValue
 
@@ -20,7 +20,7 @@ WIDTH = 76  # characters of a sentence that are printed
 Near = Mapping[str, Sequence["Neighbor"]]
 
 
-@click.command("neighbors")
+@click.command("neighbors", cls=TakesModel)
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("words", nargs=-1, metavar="[WORD]...")
 @click.option("--top", type=click.IntRange(min=1), default=8, show_default=True, help="Neighbours of each.")

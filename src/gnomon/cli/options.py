@@ -22,6 +22,24 @@ from click.core import ParameterSource
 
 from gnomon.errors import BadValue
 
+
+class TakesModel(click.Command):
+    """A command whose first argument is a model; `--model MODEL` anywhere among the others means the same."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the model first."""
+        for n, arg in enumerate(args):
+            if arg == "--":
+                break
+            if arg == "--model" and n + 1 < len(args):
+                args = [args[n + 1], *args[:n], *args[n + 2 :]]
+                break
+            if arg.startswith("--model="):
+                args = [arg.removeprefix("--model="), *args[:n], *args[n + 1 :]]
+                break
+        return super().parse_args(ctx, args)
+
+
 device_option = click.option(
     "--device",
     type=click.Choice(["auto", "cpu", "cuda", "mps"]),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gnomon.cli.options import device_option, import_option, json_option, threads_option
+from gnomon.cli.options import TakesModel, device_option, import_option, json_option, threads_option
 from gnomon.cli.output import print_json
 from gnomon.errors import BadInput, BadValue
 
@@ -18,7 +18,7 @@ COLOURS = ("magenta", "blue", "bright_black", "cyan", "green", "yellow", "red") 
 SHOWN = 5  # classes printed
 
 
-@click.command("predict")
+@click.command("predict", cls=TakesModel)
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("text")
 @device_option

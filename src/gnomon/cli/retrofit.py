@@ -5,11 +5,11 @@ from pathlib import Path
 import click
 
 from gnomon.cli.config import plain_settings
-from gnomon.cli.options import device_option, import_option, json_option, quiet_option, threads_option
+from gnomon.cli.options import TakesModel, device_option, import_option, json_option, quiet_option, threads_option
 from gnomon.cli.refitting import FORMATS, documents, free, measure_options, measured, report, save
 
 
-@click.command("retrofit")
+@click.command("retrofit", cls=TakesModel)
 @click.argument("model")
 @click.option("--position", required=True, help="The new encoding: alibi, rope, none, t5, sinusoidal, learned, yours.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="An option of the encoding: base=1e6.")
