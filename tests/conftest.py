@@ -1,6 +1,7 @@
 """What all tests share: each worker computes on one thread, and no test writes into the user's cache."""
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,10 @@ import pytest
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # two workers with two threads each would fight over two cores
     os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"
+
+# What runs in the background of a shell is started with Ctrl-C ignored, and so would be what tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).parents[1]
 

@@ -17,7 +17,7 @@ from gnomon.shapes import Float
 def the_tie_is_a_copy() -> Planting:
     """The head starts with a copy of the table, and the two go their own ways."""
 
-    def copied(embedding: TokenEmbedding, bias: bool) -> Untied:
+    def copied(embedding: TokenEmbedding, bias: bool, scale: float) -> Untied:
         head = Untied(embedding.d_model, embedding.vocab_size, bias)
         with torch.no_grad():
             head.weight.copy_(embedding.weight)
@@ -31,8 +31,8 @@ def the_tie_is_to_a_tensor_long_gone() -> Planting:
     """The head keeps the Parameter it was built with; loading by assignment, or resizing, gives the table another."""
 
     class Kept(Tied):
-        def __init__(self, embedding: TokenEmbedding, bias: bool) -> None:
-            super().__init__(embedding, bias)
+        def __init__(self, embedding: TokenEmbedding, bias: bool, scale: float) -> None:
+            super().__init__(embedding, bias, scale)
             self._kept = (embedding.weight,)
 
         def forward(self, h: Float) -> Float:
