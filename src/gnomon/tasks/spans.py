@@ -106,7 +106,7 @@ class SpansKind(Kind):
 
     def next_step(self, folder: Path) -> str:
         """Let it label a line."""
-        return f"Let it read: gnomon predict {shlex.quote(str(folder))} 'if x > 0: return \"yes\"  # or no'"
+        return f"Let it read: gnomon predict {shlex.quote(str(folder))} 'print(\"it is\", x)  # done'"
 
     def anywhere(self) -> Self:
         """The same files, found from any folder."""
@@ -256,7 +256,9 @@ def find_spans(model: Model, text: str, length: int = 128) -> list[Span]:
     if not text:
         return []
     ids, starts = tokenized(text, model.tokenizer)
-    return to_spans(best_labels(log_probabilities(model, ids, length)), text, starts, kinds_of(model.labels))
+    before, _ = tokenized("\n", model.tokenizer)  # a text begins where a line begins, and not inside a string
+    found = log_probabilities(model, np.concatenate([before, ids]), length)[len(before) :]
+    return to_spans(best_labels(found), text, starts, kinds_of(model.labels))
 
 
 __all__ = ["Source", "Spans", "SpansKind", "f1_measures", "find_spans", "log_probabilities", "tokenized"]
