@@ -4,6 +4,8 @@ Block           x = x + attention(norm(x));  x = x + ffn(norm(x))
 ParallelBlock   x = x + attention(norm(x)) + ffn(norm'(x))
 """
 
+from collections.abc import Callable
+
 from torch import nn
 
 from gnomon.attention.cache import Cache
@@ -43,11 +45,14 @@ class Block(nn.Module):
         trace: Trace | None = None,
     ) -> Float:
         """x (B, T, D) at `at`, attending to everything at `k_at` -> (B, T, D)."""
-        x = self.around_attention(x, lambda y: self.attention(y, position, tables, at, k_at, layer, cache, trace))
-        x = self.around_ffn(x, self.ffn)
+        x = self.wired(x, lambda y: self.attention(y, position, tables, at, k_at, layer, cache, trace))
         if trace is not None:
             trace.add_hidden(x)
         return x
+
+    def wired(self, x: Float, attention: Callable[[Float], Float]) -> Float:
+        """The stream after both sublayers, one after the other."""
+        return self.around_ffn(self.around_attention(x, attention), self.ffn)  # type: ignore[no-any-return]
 
 
 class ParallelBlock(Block):
@@ -61,27 +66,11 @@ class ParallelBlock(Block):
             raise BadValue("sublayers side by side add to the stream: take placement 'pre' or 'sandwich', not 'post'")
         super().__init__(attention, ffn, around_attention, around_ffn)
 
-    def forward(
-        self,
-        x: Float,
-        position: PositionEncoding,
-        tables: Tables,
-        at: Layout,
-        k_at: Layout,
-        layer: int = 0,
-        cache: Cache | None = None,
-        trace: Trace | None = None,
-    ) -> Float:
-        """x (B, T, D) at `at`, attending to everything at `k_at` -> (B, T, D)."""
+    def wired(self, x: Float, attention: Callable[[Float], Float]) -> Float:
+        """The stream and what each of the two adds to it."""
         assert isinstance(self.around_attention, PreNorm)
         assert isinstance(self.around_ffn, PreNorm)
-        seen = self.around_attention.branch(
-            x, lambda y: self.attention(y, position, tables, at, k_at, layer, cache, trace)
-        )
-        x = x + seen + self.around_ffn.branch(x, self.ffn)
-        if trace is not None:
-            trace.add_hidden(x)
-        return x
+        return x + self.around_attention.branch(x, attention) + self.around_ffn.branch(x, self.ffn)
 
 
 __all__ = ["Block", "ParallelBlock"]

@@ -6,7 +6,7 @@ import click
 
 from gnomon.cli.config import plain_settings
 from gnomon.cli.options import TakesModel, device_option, import_option, json_option, quiet_option, threads_option
-from gnomon.cli.refitting import FORMATS, documents, free, measure_options, measured, report, save
+from gnomon.cli.refitting import FORMATS, before_and_after, free, measure_options, report, save
 
 
 @click.command("extend", cls=TakesModel)
@@ -57,10 +57,7 @@ def command(
     set_threads(threads)
     old = load(model, device=device)
     refit = extend(old, to, method, trained, **plain_settings(sets=settings))
-    rows = documents(old, sources, to, count)
-    found = {}
-    if rows is not None:
-        found = {"before": measured(old, rows, "before", quiet), "after": measured(refit.model, rows, "after", quiet)}
+    found = before_and_after(old, refit.model, sources, to, count, quiet)
     save(refit.model, output, kind)
     length = old.config.max_positions if trained is None else trained
     report(f"{model}: {method}, {length} to {to} tokens", refit, found, output, picture, length, as_json)

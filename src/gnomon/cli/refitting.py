@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from gnomon.models.refit import Refit
 
 FORMATS = ("hf", "native")
-AFTERWARDS = "before", "after"
 
 
 def measure_options(command: Any) -> Any:
@@ -79,6 +78,16 @@ def measured(model: "Model", rows: "Ints", name: str, quiet: bool) -> "list[Stre
         return by_position(model, rows, lambda: bar.update(1))
 
 
+def before_and_after(
+    old: "Model", new: "Model", sources: tuple[str, ...], length: int, count: int, quiet: bool
+) -> "dict[str, list[Stretch]]":
+    """Loss by position of both on the same documents; nothing where there is nothing to measure."""
+    rows = documents(old, sources, length, count)
+    if rows is None:
+        return {}
+    return {"before": measured(old, rows, "before", quiet), "after": measured(new, rows, "after", quiet)}
+
+
 def report(
     what: str,
     refit: "Refit",
@@ -129,4 +138,4 @@ def _cell(stretch: "Stretch") -> str:
     return "no such positions" if m is None else f"{m.value:.3f} [{m.low:.3f}, {m.high:.3f}]"
 
 
-__all__ = ["FORMATS", "documents", "free", "measure_options", "measured", "report", "save"]
+__all__ = ["FORMATS", "before_and_after", "free", "measure_options", "report", "save"]

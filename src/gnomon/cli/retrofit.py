@@ -6,7 +6,7 @@ import click
 
 from gnomon.cli.config import plain_settings
 from gnomon.cli.options import TakesModel, device_option, import_option, json_option, quiet_option, threads_option
-from gnomon.cli.refitting import FORMATS, documents, free, measure_options, measured, report, save
+from gnomon.cli.refitting import FORMATS, before_and_after, free, measure_options, report, save
 
 
 @click.command("retrofit", cls=TakesModel)
@@ -59,10 +59,7 @@ def command(
     old = load(model, device=device)
     refit = retrofit(old, get(position, **plain_settings(sets=settings)))
     length = min(old.config.max_positions or 1024, 1024) if length is None else length
-    rows = documents(old, sources, length, count)
-    found = {}
-    if rows is not None:
-        found = {"before": measured(old, rows, "before", quiet), "after": measured(refit.model, rows, "after", quiet)}
+    found = before_and_after(old, refit.model, sources, length, count, quiet)
     save(refit.model, output, kind)
     report(f"{model}: now with {position}", refit, found, output, picture, None, as_json)
 

@@ -243,14 +243,13 @@ def as_position(position: Any) -> Position:
 def as_window(window: Any) -> Window:
     """One window for all layers, or a pattern of them; BadValue for anything else. "all" stands for None where a
     notation has no word for it."""
-    if isinstance(window, Sequence) and not isinstance(window, str):
-        window = tuple(None if w == "all" else w for w in window)
-    pattern = tuple(window) if isinstance(window, Sequence) and not isinstance(window, str) else (window,)
+    listed = isinstance(window, Sequence) and not isinstance(window, str)
+    pattern = tuple(None if w == "all" else w for w in window) if listed else (window,)
     if not pattern or not all(w is None or type(w) is int for w in pattern):
         raise BadValue(
             f"window is a whole number, none, or a list of these that repeats over the layers; got {window!r}"
         )
-    return pattern if isinstance(window, Sequence) else window
+    return pattern if listed else pattern[0]
 
 
 class Settings(TypedDict, total=False):

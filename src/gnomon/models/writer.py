@@ -1,20 +1,19 @@
 """Writer: a model that continues text, one token after another, with a cache."""
 
 from abc import abstractmethod
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from gnomon.attention import Cache, GrowingCache, Memory, PreallocatedCache, RollingCache
 from gnomon.embed import Tied, Untied
 from gnomon.errors import BadValue, unknown
 from gnomon.generate import generate, stream
+from gnomon.generate.feed import CacheKind
 from gnomon.layout import Layout
 from gnomon.models.model import Model
 from gnomon.models.place import place
 from gnomon.models.reread import history, outgrown
 from gnomon.shapes import Float, Int
 from gnomon.trace import Trace
-
-CacheKind = Literal["growing", "preallocated", "rolling"]
 
 
 class Writer(Model):
@@ -76,4 +75,4 @@ class Writer(Model):
     stream = stream
 
 
-__all__ = ["CacheKind", "Writer"]
+__all__ = ["Writer"]
