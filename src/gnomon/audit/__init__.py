@@ -1,5 +1,8 @@
 """Audit: laws that every model must obey, and mutants (seeded faults) that show that the laws can see.
 
+`gn.audit(model)` asks the laws that anybody's model can be asked (`gnomon.audit.outside`). Those in LAWS look into
+Gnomon's own parts and build their subjects themselves:
+
 >>> import gnomon as gn
 >>> gn.audit.LAWS["shift invariance"](gn.audit.Subject.of("rope")).verdict
 'pass'
@@ -8,11 +11,26 @@
 'fail'
 """
 
+import sys
+from types import ModuleType
+
 from gnomon.audit.law import Evidence, Law, Outcome, judge, law
 from gnomon.audit.laws import LAWS
 from gnomon.audit.mutants import MUTANTS, Mutant
+from gnomon.audit.outside import RULES, Because, Finding, Report, Target, Torch, check, target
+from gnomon.audit.outside.run import audit
 from gnomon.audit.subject import Model, NotApplicable, Subject
 
+
+class _Room(ModuleType):
+    """This package, which can be called: gn.audit(model)."""
+
+    __call__ = staticmethod(audit)
+
+
+sys.modules[__name__].__class__ = _Room
+
 __all__ = [
-    "LAWS", "MUTANTS", "Evidence", "Law", "Model", "Mutant", "NotApplicable", "Outcome", "Subject", "judge", "law",
+    "LAWS", "MUTANTS", "RULES", "Because", "Evidence", "Finding", "Law", "Model", "Mutant", "NotApplicable", "Outcome",
+    "Report", "Subject", "Target", "Torch", "check", "judge", "law", "target",
 ]  # fmt: skip

@@ -1,0 +1,12 @@
+"""The laws pointed at anybody's model: targets, adapters, laws, reports."""
+
+from gnomon.audit.outside.adapters import Torch, target
+from gnomon.audit.outside.laws import RULES
+from gnomon.audit.outside.report import Report
+from gnomon.audit.outside.rule import Evidence, Finding, Rule, rule
+from gnomon.audit.outside.run import audit, check
+from gnomon.audit.outside.target import Because, Target
+
+__all__ = [
+    "RULES", "Because", "Evidence", "Finding", "Report", "Rule", "Target", "Torch", "audit", "check", "rule", "target",
+]  # fmt: skip

@@ -1,0 +1,154 @@
+"""What a law about anybody's model is, and how it comes to a verdict.
+
+As inside (`audit.law`), a check lays beside what it got and what the law demands what the fault it looks for would
+give. A failure is then looked for in shorter and shorter inputs, and the smallest is shown.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import inf
+from typing import Any, Literal
+
+import torch
+
+from gnomon.audit.law import difference
+from gnomon.audit.outside.target import Target
+from gnomon.audit.subject import NotApplicable
+from gnomon.shapes import Float, Int
+
+Verdict = Literal["FAIL", "pass", "not observable", "by design", "not applicable"]
+LENGTH = 12  #: tokens of the inputs that laws are checked on
+LADDER = (1, 2, 3, 4, 5, 6, 8, 10)  #: lengths in which a failure is looked for again
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a check found: tensors of one shape, (B, T, V) where it is about logits.
+
+    got        what the target computed
+    want       what the law demands
+    fault      what a target with the fault would have computed; None where the comparison itself cannot miss it
+    input      the ids (B, T) that show it
+    tolerance  tolerated error; None: what the target's dtype, depth and logits allow
+    cause      what the numbers say about the reason, where they say more than the law's hint
+    """
+
+    got: Float
+    want: Float
+    fault: Float | None = None
+    input: Int | None = None
+    tolerance: float | None = None
+    cause: str = ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The verdict of one law on one target."""
+
+    law: str
+    sentence: str
+    verdict: Verdict
+    error: float = 0.0
+    tolerance: float = 0.0
+    where: str = ""  #: of the largest error
+    smallest: str = ""  #: input that shows the failure
+    note: str = ""  #: the reason, the cause or the hint
+    link: str = ""  #: where the target's documentation says that it is meant so
+    source: str = ""  #: the paper or the fault behind the law
+
+    def as_dict(self) -> Mapping[str, Any]:
+        """For JSON: an infinite error is the word "inf"."""
+        numbers = {k: v if abs(v) < inf else "inf" for k, v in (("error", self.error), ("tolerance", self.tolerance))}
+        return {**self.__dict__, **numbers}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A law by name. `hint` says where to look when it fails, `shown_by` which encodings make its fault visible."""
+
+    name: str
+    sentence: str
+    check: Callable[[Target, int], Evidence]
+    source: str
+    hint: str
+    shown_by: str
+    shrinks: bool  #: whether a shorter input may show a failure too
+
+    def __call__(self, target: Target, length: int = LENGTH) -> Finding:
+        """Check the law on this target with inputs of `length` tokens."""
+        found = self._at(target, length)
+        if found.verdict != "FAIL":
+            return found
+        if self.shrinks:
+            found = next((f for n in LADDER if n < length and (f := self._at(target, n)).verdict == "FAIL"), found)
+        because = target.by_design.get(self.name)
+        if because is None:
+            return found
+        return self._finding("by design", found, note=because.reason, link=because.link)
+
+    def _at(self, target: Target, length: int) -> Finding:
+        try:
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(target.seed)
+                e = self.check(target, length)
+        except NotApplicable as why:
+            return Finding(self.name, self.sentence, "not applicable", note=str(why), source=self.source)
+        except Exception as raised:  # whatever a model raises where it should answer
+            note = f"raised {type(raised).__name__}: {_one_line(str(raised))}. {self.hint}"
+            smallest = f"{length} tokens" if self.shrinks else ""
+            return Finding(self.name, self.sentence, "FAIL", inf, 0.0, "", smallest, note, source=self.source)
+        tolerance = target.tolerance(e.want) if e.tolerance is None else e.tolerance
+        error = difference(e.got, e.want)
+        measured = Finding(self.name, self.sentence, "pass", error, tolerance, source=self.source)
+        if not error <= tolerance:
+            where, smallest = _where(e), "" if e.input is None else f"ids {e.input.tolist()}"
+            return self._finding("FAIL", measured, where, smallest, e.cause or self.hint)
+        if e.fault is not None and difference(e.fault, e.want) <= tolerance:
+            seen = f"the fault put in by hand changes nothing here; seen by: {self.shown_by}"
+            return self._finding("not observable", measured, note=seen)
+        return measured
+
+    def _finding(
+        self, verdict: Verdict, of: Finding, where: str = "", smallest: str = "", note: str = "", link: str = ""
+    ) -> Finding:
+        where, smallest = where or of.where, smallest or of.smallest
+        return Finding(
+            self.name, self.sentence, verdict, of.error, of.tolerance, where, smallest, note, link, self.source
+        )
+
+
+def rule(
+    name: str, source: str, hint: str, shown_by: str = "every encoding", shrinks: bool = True
+) -> Callable[[Callable[[Target, int], Evidence]], Rule]:
+    """Turn a check into a Rule; the first line of its docstring is the sentence.
+
+    source   the paper or the fault behind the law
+    hint     where to look when it fails
+    shrinks  False where the length of the input is not what the check is about
+    """
+
+    def make(check: Callable[[Target, int], Evidence]) -> Rule:
+        sentence = (check.__doc__ or name).strip().splitlines()[0]
+        return Rule(name, sentence, check, source, hint, shown_by, shrinks)
+
+    return make
+
+
+def _where(e: Evidence) -> str:
+    """Of the largest error, in words."""
+    if e.got.shape != e.want.shape:
+        return f"shape {tuple(e.got.shape)}, not {tuple(e.want.shape)}"
+    got, want = e.got.detach().double(), e.want.detach().double()
+    apart = torch.where(got == want, 0.0, (got - want).abs()).nan_to_num(nan=inf, posinf=inf)
+    place = [int(i) for i in torch.unravel_index(apart.argmax(), apart.shape)]
+    if len(place) == 3:
+        return f"row {place[0]}, token {place[1]} of {e.got.shape[1]}, entry {place[2]}"
+    return f"entry {place}" if place else ""
+
+
+def _one_line(text: str) -> str:
+    first = " ".join(text.split())
+    return first if len(first) < 200 else first[:197] + "..."
+
+
+__all__ = ["LADDER", "LENGTH", "Evidence", "Finding", "Rule", "Verdict", "rule"]

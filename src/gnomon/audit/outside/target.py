@@ -1,0 +1,225 @@
+"""What laws may ask of anybody's model: ids go in, logits come out; all else only where the model offers it.
+
+Only `logits` must be written. Each further method belongs to an ability; a target lists in `can` the abilities it has,
+and a law that needs another one is "not applicable", with the reason.
+
+    mask       logits(ids, mask=...)        which tokens are real
+    positions  logits(ids, positions=...)   where tokens sit
+    packed     logits(ids, docs=...)        which document each token belongs to
+    cache      step(state, ids)             token by token; "cached mask", "cached positions": with those too
+    reorder    reorder(state, index)        rows of a cache are taken anew
+    beam       beam(ids, width, new, cached)
+    source     told(source, mask)           the decoder of an encoder-decoder, told another source
+    loss       loss(ids)                    what it is trained on
+    module     module, and what is found in it: copy(), embedding(), blocks(), weights of both ends
+    save       saved(folder)                written and read again
+    resize     resized(rows)                with another vocabulary
+    table      table(length)                the angles it turns pairs by, and those its config promises
+"""
+
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import nn
+
+from gnomon.audit.subject import NotApplicable
+from gnomon.models.config import Architecture
+from gnomon.shapes import Bool, Float, Int
+
+Ability = Literal[
+    "mask", "positions", "packed", "cache", "cached mask", "cached positions", "reorder", "beam", "source", "loss",
+    "module", "save", "resize", "table",
+]  # fmt: skip
+OFFERS: Mapping[Ability, str] = {
+    "mask": "takes no mask of real tokens",
+    "positions": "takes no positions",
+    "packed": "takes no packed documents",
+    "cache": "has no cache",
+    "cached mask": "has no cache that takes a mask of real tokens",
+    "cached positions": "has no cache that takes positions",
+    "reorder": "has a cache whose rows cannot be reordered",
+    "beam": "has no beam search",
+    "source": "reads no source",
+    "loss": "computes no loss",
+    "module": "is no torch module that could be looked into",
+    "save": "cannot be saved and read again",
+    "resize": "cannot change its vocabulary",
+    "table": "shows no table of angles",
+}
+#: what an encoding promises when all positions move by the same amount: the logits stay, or they change
+Shift = Literal["kept", "changed", "unknown"]
+
+
+@dataclass(frozen=True)
+class Because:
+    """Why a target breaks a law on purpose, and where its own documentation says so."""
+
+    reason: str
+    link: str
+
+
+@dataclass
+class Target:
+    """A model, described for laws.
+
+    vocab        ids are drawn from 0 .. vocab - 1, without those in `special`
+    layers       depth; with dtype and size of the logits it decides what is tolerated
+    window       width of the sliding window, the token itself included, if every layer has it
+    limit        positions there are in a table, or that the encoding was trained or scaled to; None: no end known
+    table_ends   whether position `limit` does not exist (a table), rather than being untrained
+    shift        what moving all positions promises
+    by_design    law -> why the target breaks it on purpose
+    seed         of all that is drawn
+    """
+
+    name: str
+    vocab: int
+    architecture: Architecture = "decoder-only"
+    layers: int = 2
+    dtype: torch.dtype = torch.float32
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    special: frozenset[int] = frozenset()
+    window: int | None = None
+    limit: int | None = None
+    table_ends: bool = False
+    shift: Shift = "unknown"
+    can: frozenset[Ability] = frozenset()
+    by_design: Mapping[str, Because] = field(default_factory=dict)
+    seed: int = 0
+
+    # ------------------------------------------------------------------ what it computes
+
+    def logits(
+        self, ids: Int, mask: Bool | None = None, positions: Int | None = None, docs: Int | None = None
+    ) -> Float:
+        """ids (B, T) -> (B, T, V); of an encoder without a vocabulary its vectors.
+
+        mask (B, T): True where a token is real; positions (B, T); docs (B, T): which document of its row a token
+        belongs to, each starting at position 0 of its own.
+        """
+        raise NotImplementedError
+
+    def step(self, state: Any, ids: Int, mask: Bool | None = None, positions: Int | None = None) -> tuple[Float, Any]:
+        """Logits (B, T, V) of ids (B, T) that follow what `state` holds (None: nothing), and the state after them.
+
+        mask (B, S + T) covers all tokens so far; positions (B, T) these ones.
+        """
+        raise NotApplicable(self.lacks("cache"))
+
+    def reorder(self, state: Any, index: Int) -> Any:
+        """The state with its rows taken in the order of index (B)."""
+        raise NotApplicable(self.lacks("reorder"))
+
+    def beam(self, ids: Int, width: int, new: int, cached: bool) -> list[list[int]]:
+        """The best `new` tokens after each row of ids (B, T), by a beam of this width, with or without a cache."""
+        raise NotApplicable(self.lacks("beam"))
+
+    def told(self, source: Int, mask: Bool | None = None) -> "Target":
+        """The same encoder-decoder, whose decoder is told this source (B, S)."""
+        raise NotApplicable(self.lacks("source"))
+
+    def loss(self, ids: Int) -> Float:
+        """The scalar that training on ids (B, T) minimises, its logits shifted as the target shifts them."""
+        raise NotApplicable(self.lacks("loss"))
+
+    # ------------------------------------------------------------------ what it consists of
+
+    @property
+    def module(self) -> nn.Module:
+        """The torch module itself, in evaluation mode."""
+        raise NotApplicable(self.lacks("module"))
+
+    def around(self, module: nn.Module) -> "Target":
+        """The same target around another module of its class, such as a copy in another dtype."""
+        raise NotApplicable(self.lacks("module"))
+
+    def copy(self, dtype: torch.dtype | None = None) -> "Target":
+        """The target around a deep copy of its module, cast to dtype if one is given."""
+        copied = self.around(deepcopy(self.module))
+        if dtype is not None:
+            copied.module.to(dtype)
+            copied.dtype = dtype
+        return copied
+
+    def embedding(self) -> nn.Module:
+        """The module that turns ids into vectors (B, T, D)."""
+        raise NotApplicable(f"{self.name} does not say which part embeds its tokens")
+
+    def blocks(self) -> nn.ModuleList:
+        """Its blocks, from the first to the last; each is given its input (B, T, D) first."""
+        raise NotApplicable(f"{self.name} does not say which parts are its blocks")
+
+    def ends(self) -> tuple[nn.Parameter, nn.Parameter]:
+        """The weight (V, D) that embeds tokens and the one that scores them."""
+        raise NotApplicable(f"{self.name} does not say which weight scores its tokens")
+
+    @property
+    def promises_tie(self) -> bool | None:
+        """Whether both ends are to be one tensor; None where nobody says."""
+        return None
+
+    def saved(self, folder: Path) -> "Target":
+        """Written into the folder and read again."""
+        raise NotApplicable(self.lacks("save"))
+
+    def resized(self, rows: int) -> "Target":
+        """A copy with a vocabulary of `rows`."""
+        raise NotApplicable(self.lacks("resize"))
+
+    def table(self, length: int) -> tuple[Float, Float]:
+        """Angles (T, pairs) that it turns pairs by in a text of `length` tokens, and those that its config promises by
+        the published formula, both with the factor on the lengths of vectors as a last column."""
+        raise NotApplicable(self.lacks("table"))
+
+    # ------------------------------------------------------------------ for laws
+
+    @property
+    def causal(self) -> bool:
+        """Whether a token sees only those before it and itself."""
+        return self.architecture != "encoder-only"
+
+    def need(self, *abilities: Ability) -> None:
+        """Raise NotApplicable, with the reason, unless the target has them all."""
+        for ability in abilities:
+            if ability not in self.can:
+                raise NotApplicable(self.lacks(ability))
+
+    def must_be_causal(self) -> None:
+        """Raise NotApplicable for a model that looks ahead."""
+        if not self.causal:
+            raise NotApplicable(f"{self.name} looks at tokens to come, as an encoder does")
+
+    def lacks(self, ability: Ability) -> str:
+        """Why a law that needs this ability does not apply."""
+        return f"{self.name} {OFFERS[ability]}"
+
+    def rng(self, stream: int = 0) -> torch.Generator:
+        """A fresh stream of random numbers, the same every time; another stream gives others."""
+        return torch.Generator().manual_seed(self.seed * 1009 + stream)
+
+    def ids(self, B: int, T: int, stream: int = 0) -> Int:
+        """(B, T) ids without a special meaning, drawn."""
+        plain = torch.tensor([i for i in range(min(self.vocab, 50_000)) if i not in self.special])
+        return plain[torch.randint(len(plain), (B, T), generator=self.rng(stream))].to(self.device)
+
+    def other(self, ids: Int) -> Int:
+        """Ids of the same shape that differ everywhere."""
+        drawn = self.ids(ids.shape[0], ids.shape[1], stream=77)
+        for stream in range(78, 142):
+            if not bool((drawn == ids).any()):
+                break
+            drawn = torch.where(drawn == ids, self.ids(ids.shape[0], ids.shape[1], stream), drawn)
+        return drawn
+
+    def tolerance(self, want: Float) -> float:
+        """What two right computations may differ by: 64 roundings a layer of its dtype, at the size of the logits."""
+        finite = want.detach().to(torch.float64).nan_to_num(0.0, 0.0, 0.0)
+        size = float(finite.abs().amax()) if finite.numel() else 0.0
+        return 64 * torch.finfo(self.dtype).eps * (self.layers + 1) * max(size, 1e-6)
+
+
+__all__ = ["OFFERS", "Ability", "Because", "Shift", "Target"]
