@@ -139,7 +139,8 @@ class Torch(Target):
         if not heads:
             raise NotApplicable(f"{self.name} has no nn.Linear with {self.vocab} outputs")
         weights = embedding.weight, heads[-1].weight
-        assert isinstance(weights[0], nn.Parameter) and isinstance(weights[1], nn.Parameter)
+        assert isinstance(weights[0], nn.Parameter)
+        assert isinstance(weights[1], nn.Parameter)
         return weights[0], weights[1]
 
     @property
@@ -173,9 +174,9 @@ def _longest(module: nn.Module) -> nn.ModuleList | None:
 
 def _lists(module: nn.Module) -> Iterator[nn.ModuleList | nn.Sequential]:
     for m in module.modules():
-        if isinstance(m, nn.ModuleList | nn.Sequential) and len(m) and len({type(part) for part in m}) == 1:
-            if next(m[0].parameters(), None) is not None:
-                yield m
+        alike = isinstance(m, nn.ModuleList | nn.Sequential) and len({type(part) for part in m}) == 1
+        if alike and next(m[0].parameters(), None) is not None:
+            yield m
 
 
 __all__ = ["Torch"]
