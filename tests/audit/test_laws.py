@@ -16,6 +16,7 @@ OPTIONS = {
         {"base": 100.0},
         {"scaling": {"kind": "ntk", "factor": 4.0}},
         {"scaling": {"kind": "llama3", "factor": 4.0, "original_length": 16}},
+        {"scaling": {"kind": "proportional", "fraction": 0.5}},
     ],
     "sinusoidal": [{"table": "concatenated"}, {"table": "tensor2tensor"}],
     "t5": [{"n_buckets": 8, "max_distance": 16}],

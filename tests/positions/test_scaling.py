@@ -17,13 +17,15 @@ from gnomon.positions.scaling import (
     Linear,
     Llama3,
     LongRoPE,
+    Proportional,
     YaRN,
     plain_frequencies,
     scaling,
 )  # fmt: skip
 
 EACH = [Linear(4.0), NTK(4.0), YaRN(4.0, 64), Llama3(8.0, 64), YaRN(16.0, 64, truncate=False, beta_fast=8.0),
-        DynamicNTK(2.0, 64), LongRoPE(4.0, 64, [1.0] * 8, [2.0] * 4 + [8.0] * 4)]  # fmt: skip
+        DynamicNTK(2.0, 64), LongRoPE(4.0, 64, [1.0] * 8, [2.0] * 4 + [8.0] * 4),
+        Proportional(2.0, 0.5)]  # fmt: skip
 each = pytest.mark.parametrize("method", EACH, ids=repr)
 
 
@@ -165,11 +167,47 @@ def test_by_length_too_hugging_faces_library_computes_the_same(method, length):
     assert method.magnitude == pytest.approx(magnitude)
 
 
+@pytest.mark.parametrize("width", [8, 12, 16, 64])
+@pytest.mark.parametrize("fraction", [0.25, 0.4, 0.75, 1.0])
+def test_proportional_turns_the_pairs_that_hugging_faces_library_turns(width, fraction):
+    from transformers import LlamaConfig
+    from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
+    method = Proportional(2.0, fraction)
+    config = LlamaConfig(head_dim=width, rope_parameters={**method.to_hf(), "rope_theta": 1e4})
+    theta, magnitude = ROPE_INIT_FUNCTIONS["proportional"](config, "cpu")
+    assert method.frequencies(1e4, width) == pytest.approx(theta.tolist(), rel=1e-6)
+    assert method.magnitude == magnitude
+
+
+def test_pairs_that_stand_still_see_no_position():
+    """Channels of the slow pairs pass; those of the fast ones turn as in the whole head, unlike with a rotary_dim."""
+    still, whole, narrow = (
+        gn.positions.get("rope", **options).build(d_head=16)
+        for options in ({"scaling": Proportional(fraction=0.25)}, {}, {"rotary_dim": 4})
+    )
+    x, at = torch.randn(1, 1, 7, 16), gn.Layout.dense(1, 7)
+    turned, full, few = (rope.rotate(x, rope.prepare(at)) for rope in (still, whole, narrow))
+    assert torch.equal(turned[..., 2:8], x[..., 2:8])
+    assert torch.equal(turned[..., 10:], x[..., 10:])
+    for pair in (0, 1):
+        assert torch.equal(turned[..., pair::8], full[..., pair::8])
+    assert not torch.allclose(turned, few)
+    assert still.describe(64) == [
+        "4 of the 16 channels of a head turn, base 10000 (half).",
+        "2 pairs of channels, wavelengths from 6.283 to 19.87 tokens.",
+        "Every pair completes a turn within 64 tokens.",
+        "Twice the length: no new angle.",
+        "Scaling: kind proportional, factor 1.0, fraction 0.25.",
+        "2 of 2 pairs turn as trained; cosines and sines times 1.",
+    ]
+
+
 # ------------------------------------------------------------------ properties
 
 
 @given(
-    st.sampled_from(sorted(set(SCALINGS) - {"longrope", "dynamic"})),
+    st.sampled_from(sorted(set(SCALINGS) - {"longrope", "dynamic", "proportional"})),
     st.floats(1, 64),
     st.sampled_from([8, 16, 64, 128]),
     st.integers(16, 10_000),
@@ -230,6 +268,8 @@ def test_it_comes_back_from_json_and_from_a_models_config(method):
             {"kind": "longrope", "factor": 2.0, "original_length": 64, "short_factor": [1.0], "long_factor": [1.0]},
             "has 1 factors, but a width of 16 has 8 pairs",
         ),
+        ({"kind": "proportional", "fraction": 0.0}, "above 0 and at most 1; got 0.0"),
+        ({"kind": "proportional", "fraction": 0.1}, "of 8 pairs a fraction of 0.1 is none"),
         ("yarn", "a context scaling is given as"),
     ],
 )

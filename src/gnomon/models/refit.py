@@ -18,7 +18,7 @@ from gnomon.models.model import Model
 from gnomon.positions import Learned, Spec
 from gnomon.positions.scaling import SCALINGS
 
-ROPE_METHODS = tuple(kind for kind in SCALINGS if kind != "longrope")
+ROPE_METHODS = tuple(kind for kind in SCALINGS if kind not in ("longrope", "proportional"))  # those need training
 TABLE_METHODS = ("interpolate", "tile", "zero")
 
 

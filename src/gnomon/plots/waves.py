@@ -24,7 +24,7 @@ def wavelengths(
     encoding = built(position, "input", "rotation", d_head=d_head, d_model=d_model)
     if not isinstance(encoding, RoPE | Sinusoidal):
         raise BadValue(f"{encoding.name} has no wavelengths; rope and sinusoidal do")
-    waves = 2 * math.pi / np.array(encoding.frequencies())
+    waves = 2 * math.pi / np.array([theta for theta in encoding.frequencies() if theta])  # those that turn
     pairs, turning = np.arange(len(waves)), waves <= trained
     title, note = w("wavelengths_title", name=encoding.name), w("wavelengths_note")
     with drawing():

@@ -102,20 +102,20 @@ class RoPE(PositionEncoding):
 
     def describe(self, trained: int | None = None) -> list[str]:
         """Wavelengths, pairs that never complete a turn, scaling."""
-        lines = [
-            f"{self.rotary_dim} of the {self.d_head} channels of a head turn, base {self.base:g} ({self.pairing})."
-        ]
-        lines += turns(plain_frequencies(self.base, self.rotary_dim), self.frequencies(), trained)
+        now = [theta for theta in self.frequencies() if theta]  # without the pairs that stand still, the last ones
+        lines = [f"{2 * len(now)} of the {self.d_head} channels of a head turn, base {self.base:g} ({self.pairing})."]
+        lines += turns(plain_frequencies(self.base, self.rotary_dim)[: len(now)], now, trained)
         if self.scaling is None:
             return lines
-        slower = self.scaling.explain(self.base, self.rotary_dim)
+        slower = self.scaling.explain(self.base, self.rotary_dim)[: len(now)]
         stay = sum(factor < 1.001 for factor in slower)
+        others = "" if stay == len(slower) else f", the others up to {max(slower):.4g} times slower"
         by_length = "" if self.scaling.regime(torch.zeros(1)) is None else ", by the length of each text"
         return [
             *lines,
             f"Scaling: {', '.join(f'{key} {value}' for key, value in self.scaling.to_dict().items())}{by_length}.",
-            f"{stay} of {len(slower)} pairs turn as trained, the others up to {max(slower):.4g} times slower; cosines "
-            f"and sines times {self.scaling.magnitude:.4g}.",
+            f"{stay} of {len(slower)} pairs turn as trained{others}; cosines and sines times "
+            f"{self.scaling.magnitude:.4g}.",
         ]
 
     def apply(self, q: Any, k: Any = None, position_ids: Int | None = None) -> Any:

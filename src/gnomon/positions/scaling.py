@@ -9,10 +9,12 @@
     dynamic  ntk with an s that grows with the text       emozilla 2023; Peng et al. 2024, section 3.3
     longrope theta_i / lambda_i, searched, one list up    Ding et al. 2024, arXiv:2402.13753, section 3
              to the trained length, another past it
+    proportional  theta / s of the fastest pairs, 0   Barbero et al. 2024, arXiv:2410.06205 (p-RoPE), as Hugging
+             of the others, which see no position     Face's library has it
 
-The last two depend on how long the text is. A text that outgrows a table has to be read again under the next one,
-since deeper layers made their keys from what the old table gave; `regime` says which table a length has, and models see
-to it.
+Dynamic and longrope depend on how long the text is. A text that outgrows a table has to be read again under the next
+one, since deeper layers made their keys from what the old table gave; `regime` says which table a length has, and
+models see to it.
 
 Each is a small object: it computes, says what it does to which pair, and exports itself in Hugging Face's words.
 
@@ -66,8 +68,9 @@ class Scaling(ABC):
         return None
 
     def explain(self, base: float, d: int) -> list[float]:
-        """Of every pair, how much slower it turns: 1 as trained, `factor` where it is stretched in full."""
-        return [old / new for old, new in zip(plain_frequencies(base, d), self.frequencies(base, d), strict=True)]
+        """Of every pair, how much slower it turns: 1 as trained, `factor` where stretched in full, inf where still."""
+        both = zip(plain_frequencies(base, d), self.frequencies(base, d), strict=True)
+        return [old / new if new else math.inf for old, new in both]
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data; `scaling` brings it back."""
@@ -326,7 +329,38 @@ class LongRoPE(Scaling):
         }  # fmt: skip
 
 
-SCALINGS: dict[str, type[Scaling]] = {cls.kind: cls for cls in (Linear, NTK, YaRN, Llama3, DynamicNTK, LongRoPE)}
+@dataclass(frozen=True)
+class Proportional(Scaling):
+    """The fastest pairs turn, the slow ones stand still and see no position (p-RoPE; a model is trained with it).
+
+    fraction   share of the pairs that turn, p, with the frequencies that they have in the whole head; a `rotary_dim`
+               of RoPE turns as many channels, at the frequencies of a narrower head
+    """
+
+    kind: ClassVar[str] = "proportional"
+    factor: float = 1.0
+    fraction: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.fraction <= 1:
+            raise BadValue(f"fraction is the share of pairs that turn, above 0 and at most 1; got {self.fraction}")
+
+    def frequencies(self, base: float, d: int) -> list[float]:
+        """theta / s, then zeros."""
+        n = int(self.fraction * d // 2)
+        if n == 0:
+            raise BadValue(f"of {d // 2} pairs a fraction of {self.fraction} is none: give more, or position 'none'")
+        return [theta / self.factor if i < n else 0.0 for i, theta in enumerate(plain_frequencies(base, d))]
+
+    def to_hf(self) -> dict[str, Any]:
+        """rope_type "proportional"."""
+        return {"rope_type": "proportional", "factor": self.factor, "partial_rotary_factor": self.fraction}
+
+
+SCALINGS: dict[str, type[Scaling]] = {
+    cls.kind: cls for cls in (Linear, NTK, YaRN, Llama3, DynamicNTK, LongRoPE, Proportional)
+}
 
 
 def scaling(settings: Scaling | Mapping[str, Any]) -> Scaling:
@@ -360,5 +394,6 @@ def check_length(length: int) -> None:
 
 
 __all__ = [
-    "NTK", "SCALINGS", "DynamicNTK", "Linear", "Llama3", "LongRoPE", "Scaling", "YaRN", "plain_frequencies", "scaling",
+    "NTK", "SCALINGS", "DynamicNTK", "Linear", "Llama3", "LongRoPE", "Proportional", "Scaling", "YaRN",
+    "plain_frequencies", "scaling",
 ]  # fmt: skip

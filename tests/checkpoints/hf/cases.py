@@ -115,9 +115,11 @@ def rope(kind: str = "default", **settings: Any) -> dict[str, Any]:
 
 LLAMA3 = rope("llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32)
 YARN = rope("yarn", factor=4.0, original_max_position_embeddings=16)
+SLOW_STILL = rope("proportional", partial_rotary_factor=0.5, factor=2.0)
 CUT = YARN | {"truncate": False, "mscale": 1.0, "mscale_all_dim": 0.8}
 LONG = rope("longrope", short_factor=[1.0, 1.1, 1.2, 1.4], long_factor=[1.0, 2.0, 4.0, 8.0], attention_factor=1.2)
 TWO_ROPES = {TYPES[0]: rope("linear", factor=2.0), TYPES[1]: rope(rope_theta=100.0)}
+STILL_FAR = {TYPES[0]: rope("proportional", partial_rotary_factor=0.4), TYPES[1]: rope()}
 SWITCHED = {"use_sliding_window": True, "sliding_window": 9}
 ALIKE = {"tie_word_embeddings": True}
 APART = {"tie_word_embeddings": False}
@@ -133,6 +135,7 @@ DECODERS = [
     case("llama", "YaRN", rope_parameters=YARN, **GQA),
     case("llama", "YaRN without whole ends", rope_parameters=CUT),
     case("llama", "Llama-3 scaling", rope_parameters=LLAMA3, **GQA),
+    case("llama", "half of the pairs stand still", rope_parameters=SLOW_STILL),
     case("gpt2", "tied"),
     case("gpt2", "own head, another width", n_head=2, n_inner=40, **APART),
     case("gpt2", "eight heads, relu", n_head=8, activation_function="relu"),
@@ -155,6 +158,7 @@ DECODERS = [
     case("opt", "norms after, own head, gelu", do_layer_norm_before=False, activation_function="gelu", **APART),
     case("gemma3_text", "a window below", query_pre_attn_scalar=24, layer_types=list(TYPES)[::-1]),
     case("gemma3_text", "scaled far, biases", attention_bias=True, rope_parameters=TWO_ROPES, layer_types=list(TYPES)),
+    case("gemma3_text", "far pairs stand still", rope_parameters=STILL_FAR, layer_types=list(TYPES)),
     case("phi3", "own head", **GQA),
     case("phi3", "half rotated, a window", sliding_window=9, rope_parameters=rope(partial_rotary_factor=0.5), **ALIKE),
     case("phi3", "LongRoPE", original_max_position_embeddings=16, rope_parameters=LONG, **GQA),

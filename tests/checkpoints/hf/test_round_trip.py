@@ -222,6 +222,7 @@ SCALED = {
     "llama3": {
         "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 32,
     },
+    "proportional": {"factor": 2.0, "partial_rotary_factor": 0.5},
 }  # fmt: skip
 
 

@@ -30,6 +30,8 @@ def read_rope(keys: Keys, d_head: int, base: float = 10000.0, layer_type: str | 
         theta, share = own.get("rope_theta", float, theta), own.get("partial_rotary_factor", float, share)
         scaled = _scaling(own, keys)
         options = {} if scaled is None else {"scaling": scaled}
+        if scaled is not None and scaled["kind"] == "proportional":
+            share = 1.0  # the same key has the share of pairs there
     if new is not None and old is not None and _scaling(old, keys) != options.get("scaling"):
         raise BadInput(f"{keys.file}: rope_parameters and rope_scaling say different things")
     if not 0 < share <= 1:
@@ -112,9 +114,14 @@ def _longrope(part: Keys, keys: Keys) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _proportional(part: Keys, keys: Keys) -> dict[str, Any]:
+    share = part.get("partial_rotary_factor", float, keys.get("partial_rotary_factor", float, None))
+    return {"kind": "proportional", "factor": part.get("factor", float, None), "fraction": share}
+
+
 _READERS: Mapping[str, Callable[[Keys, Keys], dict[str, Any] | None]] = {
     "default": _default, "linear": _linear, "dynamic": _dynamic, "yarn": _yarn, "llama3": _llama3,
-    "longrope": _longrope, "su": _longrope,
+    "longrope": _longrope, "su": _longrope, "proportional": _proportional,
 }  # fmt: skip
 
 
