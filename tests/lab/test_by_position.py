@@ -39,6 +39,18 @@ def test_each_stretch_is_the_mean_of_what_its_tokens_cost():
         assert found.nats.count == 4
 
 
+def test_the_head_answers_some_tokens_at_a_time_and_each_as_it_would_all(monkeypatch):
+    """Logits of a whole long document would be its length times the vocabulary: gigabytes for a real model."""
+    from gnomon.lab import protocols
+
+    m, rows, asked = model(), np.random.default_rng(0).integers(0, 30, (2, 101)), []
+    whole = protocols.nats_per_token(m, rows, 90)
+    monkeypatch.setattr(protocols, "HEAD_TOKENS", 64)
+    m.head.register_forward_pre_hook(lambda _, given: asked.append(given[0].shape[0]))
+    np.testing.assert_allclose(protocols.nats_per_token(m, rows, 90), whole, rtol=1e-6)
+    assert asked == [64, 64, 52]
+
+
 def test_where_a_table_ends_there_is_no_number():
     m, rows = model("learned", max_positions=100), beginnings(corpus(), BYTES, 256, 2)
     assert [found.nats is None for found in by_position(m, rows)] == [False, True, True]

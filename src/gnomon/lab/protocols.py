@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.nn import functional as F
 
 from gnomon.data import TokenStore, long_documents
 from gnomon.data.store import Ints
@@ -29,6 +30,7 @@ from gnomon.trace import Trace
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 BATCH_TOKENS = 8192  # read in one forward
+HEAD_TOKENS = 1024  # that the head answers at a time: logits are V numbers for each of them
 
 
 @dataclass(frozen=True)
@@ -185,8 +187,13 @@ def nats_per_token(model: DecoderOnly, rows: Ints, last: int, shift: int = 0) ->
 
 
 def _nats(model: DecoderOnly, ids: Int, last: int, at: Layout) -> Float:
-    logits: Float = model.head(model.hidden(ids[:, :-1], at)[:, -last:]).float()
-    return -logits.log_softmax(-1).gather(-1, ids[:, -last:, None]).squeeze(-1)
+    states, targets = model.hidden(ids[:, :-1], at)[:, -last:], ids[:, -last:]
+    h, t = states.flatten(0, 1), targets.flatten()
+    paid = [
+        F.cross_entropy(model.head(h[i : i + HEAD_TOKENS]).float(), t[i : i + HEAD_TOKENS], reduction="none")
+        for i in range(0, len(t), HEAD_TOKENS)
+    ]
+    return torch.cat(paid).view_as(targets)
 
 
 def _placed(length: int, shift: int) -> Layout:
