@@ -88,7 +88,7 @@ class Rule:
 
     def _at(self, target: Target, length: int) -> Finding:
         try:
-            with torch.random.fork_rng(devices=[]):
+            with torch.random.fork_rng(devices=[]), torch.no_grad():
                 torch.manual_seed(target.seed)
                 e = self.check(target, length)
         except NotApplicable as why:

@@ -5,6 +5,7 @@ and a law that needs another one is "not applicable", with the reason.
 
     mask       logits(ids, mask=...)        which tokens are real
     positions  logits(ids, positions=...)   where tokens sit
+    placed mask  logits(ids, mask=..., positions=...)  both at once
     packed     logits(ids, docs=...)        which document each token belongs to
     cache      step(state, ids)             token by token; "cached mask", "cached positions": with those too
     reorder    reorder(state, index)        rows of a cache are taken anew
@@ -15,6 +16,8 @@ and a law that needs another one is "not applicable", with the reason.
     save       saved(folder)                written and read again
     resize     resized(rows)                with another vocabulary
     table      table(length)                the angles it turns pairs by, and those its config promises
+
+Laws call with gradients off, and turn them on (`torch.enable_grad`) where they need them: an adapter decides neither.
 """
 
 from collections.abc import Mapping
@@ -31,12 +34,13 @@ from gnomon.models.config import Architecture
 from gnomon.shapes import Bool, Float, Int
 
 Ability = Literal[
-    "mask", "positions", "packed", "cache", "cached mask", "cached positions", "reorder", "beam", "source", "loss",
+    "mask", "positions", "placed mask", "packed", "cache", "cached mask", "cached positions", "reorder", "beam", "source", "loss",
     "module", "save", "resize", "table",
 ]  # fmt: skip
 OFFERS: Mapping[Ability, str] = {
     "mask": "takes no mask of real tokens",
     "positions": "takes no positions",
+    "placed mask": "takes no positions beside a mask of real tokens",
     "packed": "takes no packed documents",
     "cache": "has no cache",
     "cached mask": "has no cache that takes a mask of real tokens",
@@ -98,15 +102,16 @@ class Target:
     ) -> Float:
         """ids (B, T) -> (B, T, V); of an encoder without a vocabulary its vectors.
 
-        mask (B, T): True where a token is real; positions (B, T); docs (B, T): which document of its row a token
-        belongs to, each starting at position 0 of its own.
+        mask (B, T): True where a token is real, positions then being what the target makes of it unless they are given
+        too; positions (B, T), from 0, each row its own; docs (B, T): which document of its row a token belongs to, each
+        starting at position 0 of its own.
         """
         raise NotImplementedError
 
     def step(self, state: Any, ids: Int, mask: Bool | None = None, positions: Int | None = None) -> tuple[Float, Any]:
         """Logits (B, T, V) of ids (B, T) that follow what `state` holds (None: nothing), and the state after them.
 
-        mask (B, S + T) covers all tokens so far; positions (B, T) these ones.
+        mask (B, S + T) covers all tokens so far; positions (B, T) these ones. The state given may be used up.
         """
         raise NotApplicable(self.lacks("cache"))
 

@@ -24,6 +24,7 @@ class Torch(Target):
 
     masked    (model, ids, mask (B, T), True where real) -> logits
     placed    (model, ids, positions (B, T)) -> logits
+    placed_mask  (model, ids, mask, positions) -> logits
     packed    (model, ids, docs (B, T)) -> logits
     stepped   (model, state or None, ids (B, T)) -> (logits, state)
     loss      (model, ids) -> scalar, as training computes it
@@ -42,6 +43,7 @@ class Torch(Target):
         architecture: Architecture = "decoder-only",
         masked: Callable[[Any, Int, Bool], Float] | None = None,
         placed: Callable[[Any, Int, Int], Float] | None = None,
+        placed_mask: Callable[[Any, Int, Bool, Int], Float] | None = None,
         packed: Callable[[Any, Int, Int], Float] | None = None,
         stepped: Callable[[Any, Any, Int], tuple[Float, Any]] | None = None,
         loss: Callable[[Any, Int], Float] | None = None,
@@ -54,7 +56,8 @@ class Torch(Target):
         seed: int = 0,
     ) -> None:
         offers: dict[Ability, object] = {
-            "mask": masked, "positions": placed, "packed": packed, "cache": stepped, "loss": loss,
+            "mask": masked, "positions": placed, "placed mask": placed_mask, "packed": packed, "cache": stepped,
+            "loss": loss,
             "module": model if isinstance(model, nn.Module) else None,
         }  # fmt: skip
         module = model if isinstance(model, nn.Module) else nn.Module()
@@ -75,14 +78,15 @@ class Torch(Target):
             seed=seed,
         )
         self.model, self.stepped, self.trained_on, self.tied = model, stepped, loss, tied
-        self.masked, self.placed, self.packed = masked, placed, packed
+        self.masked, self.placed, self.placed_mask, self.packed = masked, placed, placed_mask, packed
         module.eval()
 
-    @torch.no_grad()
     def logits(
         self, ids: Int, mask: Bool | None = None, positions: Int | None = None, docs: Int | None = None
     ) -> Float:
-        """See Target. One of the three at a time is handed to the function that was given for it."""
+        """See Target. What is asked is handed to the function that was given for it."""
+        if mask is not None and positions is not None and docs is None and self.placed_mask is not None:
+            return _logits(self.placed_mask(self.model, ids, mask, positions))
         for offer, asked in ((self.masked, mask), (self.placed, positions), (self.packed, docs)):
             if asked is not None:
                 if offer is None or sum(x is not None for x in (mask, positions, docs)) > 1:
@@ -90,7 +94,6 @@ class Torch(Target):
                 return _logits(offer(self.model, ids, asked))
         return _logits(self.model(ids))
 
-    @torch.no_grad()
     def step(self, state: Any, ids: Int, mask: Bool | None = None, positions: Int | None = None) -> tuple[Float, Any]:
         """See Target."""
         self.need("cache")
