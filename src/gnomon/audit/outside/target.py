@@ -3,19 +3,19 @@
 Only `logits` must be written. Each further method belongs to an ability; a target lists in `can` the abilities it has,
 and a law that needs another one is "not applicable", with the reason.
 
-    mask       logits(ids, mask=...)        which tokens are real
-    positions  logits(ids, positions=...)   where tokens sit
-    placed mask  logits(ids, mask=..., positions=...)  both at once
-    packed     logits(ids, docs=...)        which document each token belongs to
-    cache      step(state, ids)             token by token; "cached mask", "cached positions": with those too
-    reorder    reorder(state, index)        rows of a cache are taken anew
-    beam       beam(ids, width, new, cached)
-    source     told(source, mask)           the decoder of an encoder-decoder, told another source
-    loss       loss(ids)                    what it is trained on
-    module     module, and what is found in it: copy(), embedding(), blocks(), weights of both ends
-    save       saved(folder)                written and read again
-    resize     resized(rows)                with another vocabulary
-    table      table(length)                the angles it turns pairs by, and those its config promises
+    mask          logits(ids, mask=...)                    which tokens are real
+    positions     logits(ids, positions=...)               where tokens sit
+    placed mask   logits(ids, mask=..., positions=...)     both at once
+    packed        logits(ids, docs=...)                    which document each token belongs to
+    cache         step(state, ids)                         token by token; "cached mask", "cached positions": with those
+    reorder       reorder(state, index)                    rows of a cache are taken anew
+    beam          beam(ids, width, new, cached)
+    source        told(source, mask)                       the decoder of an encoder-decoder, told another source
+    loss          loss(ids)                                what it is trained on
+    module        module, and what is found in it: copy(), embedding(), blocks(), weights of both ends
+    save          saved(folder)                            written and read again
+    resize        resized(rows)                            with another vocabulary
+    table         table(length)                            the angles it turns pairs by, and those its config promises
 
 Laws call with gradients off, and turn them on (`torch.enable_grad`) where they need them: an adapter decides neither.
 """
@@ -34,8 +34,8 @@ from gnomon.models.config import Architecture
 from gnomon.shapes import Bool, Float, Int
 
 Ability = Literal[
-    "mask", "positions", "placed mask", "packed", "cache", "cached mask", "cached positions", "reorder", "beam", "source", "loss",
-    "module", "save", "resize", "table",
+    "mask", "positions", "placed mask", "packed", "cache", "cached mask", "cached positions", "reorder", "beam",
+    "source", "loss", "module", "save", "resize", "table",
 ]  # fmt: skip
 OFFERS: Mapping[Ability, str] = {
     "mask": "takes no mask of real tokens",
