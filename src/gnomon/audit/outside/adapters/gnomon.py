@@ -1,0 +1,297 @@
+"""Gnomon's own models. A Layout says where tokens sit, so masks, positions and documents are one question."""
+
+from collections.abc import Iterator
+from copy import copy, deepcopy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from gnomon.attention import Memory
+from gnomon.audit.outside.adapters.beams import Texts, best
+from gnomon.audit.outside.target import Ability, Shift, Target
+from gnomon.audit.subject import NotApplicable
+from gnomon.checkpoints import load, save_model
+from gnomon.embed import Tied, Untied
+from gnomon.errors import BadValue
+from gnomon.generate import Beam
+from gnomon.layout import Layout
+from gnomon.models import EncoderDecoder, EncoderOnly, Model, Writer
+from gnomon.models.heads import TokenHead
+from gnomon.models.stack import Stack
+from gnomon.positions import Learned, PositionEncoding, RoPE
+from gnomon.shapes import Bool, Float, Int
+from gnomon.train.loss import cross_entropy, window_labels
+
+
+class Gnomon(Target):
+    """A DecoderOnly, EncoderOnly or EncoderDecoder; a decoder is told a source, which `told` replaces.
+
+    Of an encoder whose head says nothing about each token over the vocabulary, the vectors are asked.
+    """
+
+    def __init__(self, model: Model, *, name: str = "", seed: int = 0) -> None:
+        """model: in whatever mode; it is put into evaluation mode. Raises BadValue for one built without weights."""
+        some = next(model.parameters())
+        if some.is_meta:
+            raise BadValue("this model was built on the meta device and has no weights to compute with")
+        config = model.config
+        super().__init__(
+            name or f"{type(model).__name__} ({_names(model)})",
+            config.vocab_size,
+            config.architecture if config.causal else "encoder-only",
+            layers=config.depth,
+            dtype=some.dtype,
+            device=some.device,
+            special=_special(model),
+            window=_window(model),
+            limit=_limit(model),
+            table_ends=any(isinstance(p, Learned) for p in model.encodings()),
+            shift=_shift(model),
+            can=frozenset(_abilities(model)),
+            seed=seed,
+        )
+        self.model = model.eval()
+        self.source: tuple[Int, Bool | None] | None = None
+        if isinstance(model, EncoderDecoder):
+            self.source = (self._drawn_source(), None)
+
+    def _drawn_source(self) -> Int:
+        size = self.model.config.source_vocab_size or self.vocab
+        drawn = torch.randint(size, (1, 5), generator=self.rng(51)).to(self.device)
+        return drawn if size != self.vocab else self.ids(1, 5, 51)
+
+    def logits(
+        self, ids: Int, mask: Bool | None = None, positions: Int | None = None, docs: Int | None = None
+    ) -> Float:
+        """See Target."""
+        at = _layout(mask, positions, docs)
+        if isinstance(self.model, EncoderOnly):
+            memory = self.model.encode(ids, at)
+            head = self.model.head
+            return head(memory) if isinstance(head, TokenHead) else memory.states
+        return self.model.head(self._writer.hidden(ids, at, None, None, self._memory(len(ids))))  # type: ignore[no-any-return]
+
+    def step(self, state: Any, ids: Int, mask: Bool | None = None, positions: Int | None = None) -> tuple[Float, Any]:
+        """See Target. The state is a cache; a row whose new tokens are all real goes on where it stands."""
+        self.need("cache")
+        if state is None:
+            state = self._writer.cache()
+            state.memory = self._memory(len(ids))
+        T = ids.shape[1]
+        at = None
+        if mask is not None and not (state.at is not None and bool(mask[:, -T:].all())):
+            at = Layout.padded(mask).tokens(slice(-T, None))
+        if positions is not None:
+            natural = Layout.dense(len(ids), T, ids.device) if state.at is None else state.then(T)
+            length = positions.amax(1, keepdim=True).expand(-1, T) + 1
+            at = replace(natural if at is None else at, pos=positions, length=length, kind="custom")
+        return self.model.head(self._writer.hidden(ids, at, state)), state
+
+    def reorder(self, state: Any, index: Int) -> Any:
+        """See Target."""
+        state.reorder(index)
+        return state
+
+    def beam(self, ids: Int, width: int, new: int, cached: bool) -> list[list[int]]:
+        """See Target. `generate` always has a cache; without one the beam is that of `adapters.beams`."""
+        self.need("beam")
+        if not cached:
+            padding = self.model.config.padding_id
+            return best(self._following(), ids, width, new, never=() if padding is None else (padding,))
+        source = None if self.source is None else self._sources(len(ids))
+        found = self._writer.generate(
+            ids, source=source, strategy=Beam(width), max_new_tokens=new, eos_ids=None, seeds=self.seed
+        )
+        return [list(text.ids) for text in found]
+
+    def _following(self) -> Texts:
+        """Logits (N, V) of what follows texts (N, T), each text with the source of its row."""
+        return lambda texts, rows: self._told_rows(rows).logits(texts)[:, -1]
+
+    def _sources(self, B: int) -> list[list[int]]:
+        assert self.source is not None
+        ids, mask = self.source
+        real = torch.ones_like(ids, dtype=torch.bool) if mask is None else mask
+        rows = [ids[b, real[b]].tolist() for b in range(len(ids))]
+        return rows if len(rows) == B else rows * B
+
+    def _told_rows(self, rows: Int) -> "Gnomon":
+        """The target whose batch is made of these rows of this one's."""
+        if self.source is None or len(self.source[0]) == 1:
+            return self
+        other = copy(self)
+        other.source = (self.source[0][rows], None if self.source[1] is None else self.source[1][rows])
+        return other
+
+    def told(self, source: Int, mask: Bool | None = None) -> "Gnomon":
+        """See Target."""
+        self.need("source")
+        other = copy(self)
+        other.source = (source, mask)
+        return other
+
+    def _memory(self, B: int) -> Memory | None:
+        """The encoded source of B rows; of one row for all where one was told."""
+        if self.source is None or not isinstance(self.model, EncoderDecoder):
+            return None
+        ids, mask = self.source
+        memory = self.model.encode(ids, None if mask is None else Layout.padded(mask))
+        if len(ids) == B:
+            return memory
+        return memory.rows(torch.zeros(B, dtype=torch.long, device=self.device))
+
+    @property
+    def _writer(self) -> Writer:
+        if not isinstance(self.model, Writer):
+            raise NotApplicable(f"{self.name} continues no text")
+        return self.model
+
+    def loss(self, ids: Int) -> Float:
+        """See Target: the mean over all tokens but each row's first."""
+        self.need("loss")
+        return cross_entropy(self.logits(ids[:, :-1]), window_labels(ids)).mean
+
+    # ------------------------------------------------------------------ what it consists of
+
+    @property
+    def module(self) -> nn.Module:
+        """See Target."""
+        return self.model
+
+    def around(self, module: nn.Module) -> "Gnomon":
+        """See Target."""
+        if not isinstance(module, Model):
+            raise BadValue(f"expected a model of Gnomon, got {type(module).__name__}")
+        other = copy(self)
+        other.model, other.vocab = module.eval(), module.config.vocab_size
+        return other
+
+    def embedding(self) -> nn.Module:
+        """See Target."""
+        return self.model.input.tokens
+
+    def blocks(self) -> nn.ModuleList:
+        """See Target. Of an encoder-decoder, those of its decoder."""
+        stack = self.model.decoder if isinstance(self.model, EncoderDecoder) else self.model.stack
+        assert isinstance(stack, Stack)
+        return stack.blocks
+
+    def ends(self) -> tuple[nn.Parameter, nn.Parameter]:
+        """See Target."""
+        head = self.model.head.out if isinstance(self.model.head, TokenHead) else self.model.head
+        if not isinstance(head, Tied | Untied):
+            raise NotApplicable(f"{self.name} has no head over its vocabulary")
+        return self.model.input.tokens.weight, head.weight
+
+    @property
+    def promises_tie(self) -> bool | None:
+        """See Target."""
+        return self.model.config.tied
+
+    def saved(self, folder: Path) -> "Gnomon":
+        """See Target: as a run folder."""
+        save_model(folder, self.model)
+        return self.around(load(folder, device=self.device))
+
+    def resized(self, rows: int) -> "Gnomon":
+        """See Target."""
+        model = deepcopy(self.model)
+        model.resize(rows)
+        return self.around(model)
+
+    def table(self, length: int) -> tuple[Float, Float]:
+        """See Target: of the first rotation in the model."""
+        position = next((p for p in self.model.encodings() if isinstance(p, RoPE)), None)
+        if position is None:
+            raise NotApplicable(f"{self.name} turns no pairs")
+        at = Layout.dense(1, length, self.device)
+        tables = position.prepare(at, torch.float64)
+        assert tables is not None
+        by_length = None
+        factor, frequencies = 1.0, position.frequencies()
+        if position.scaling is not None:
+            factor = position.scaling.magnitude
+            by_length = position.scaling.frequencies_at(torch.tensor(length), position.base, position.rotary_dim)
+        return angles_of(tables[0][0, 0], tables[1][0, 0], frequencies if by_length is None else by_length, factor)
+
+
+def angles_of(cos: Float, sin: Float, frequencies: list[float] | Float, factor: float) -> tuple[Float, Float]:
+    """What Target.table gives, from cosines and sines (T, pairs) and what is promised: frequencies of the pairs and a
+    factor on cosines and sines. Of all angles that have this cosine and sine, those next to the promised ones."""
+    cos, sin = cos.double().cpu(), sin.double().cpu()
+    promised = torch.as_tensor(frequencies, dtype=torch.float64, device="cpu")
+    want = torch.arange(len(cos), dtype=torch.float64)[:, None] * promised  # (T, pairs)
+    apart = torch.atan2(sin, cos) - want
+    turn = 2 * torch.pi
+    got = want + apart - turn * (apart / turn).round()
+    length = torch.full((len(cos), 1), factor, dtype=torch.float64)
+    return torch.cat([got, torch.hypot(cos, sin).mean(1, keepdim=True)], 1), torch.cat([want, length], 1)
+
+
+def _abilities(model: Model) -> Iterator[Ability]:
+    yield from ("mask", "positions", "placed mask", "module", "save", "resize")
+    if not isinstance(model, EncoderDecoder):
+        yield "packed"  # a source would have to be packed alike
+    if isinstance(model, EncoderDecoder):
+        yield "source"
+    if isinstance(model, Writer) and model.config.causal:
+        yield from ("cache", "cached mask", "cached positions", "reorder", "beam", "loss")
+    if any(isinstance(position, RoPE) for position in model.encodings()):
+        yield "table"
+
+
+def _layout(mask: Bool | None, positions: Int | None, docs: Int | None) -> Layout | None:
+    if docs is not None:
+        if mask is not None or positions is not None:
+            raise NotApplicable("packed documents say themselves where their tokens sit")
+        return Layout.packed([_runs(row) for row in docs]).to(docs.device)
+    if positions is None:
+        return None if mask is None else Layout.padded(mask)
+    return Layout.from_hf(mask, positions)
+
+
+def _runs(row: Int) -> list[int]:
+    """Lengths of the stretches of equal numbers in a row."""
+    return [int(n) for n in torch.unique_consecutive(row, return_counts=True)[1]]
+
+
+def _names(model: Model) -> str:
+    return " and ".join(dict.fromkeys(p.name or "none" for p in model.encodings())) or "none"
+
+
+def _special(model: Model) -> frozenset[int]:
+    own = {model.config.padding_id, model.start, *model.ends}
+    if model.tokenizer is not None:
+        own.add(model.tokenizer.eos_id)
+    return frozenset(i for i in own if i is not None)
+
+
+def _window(model: Model) -> int | None:
+    """The one window of all layers, if each has it."""
+    windows = set(model.config.windows(model.config.depth))
+    return windows.pop() if len(windows) == 1 and not model.config.kept else None
+
+
+def _limit(model: Model) -> int | None:
+    """Rows of the shortest table, else the length it was scaled from, else that it was trained to."""
+    rows = [p.max_positions for p in model.encodings() if isinstance(p, Learned)]
+    scaled = [p.scaling for p in model.encodings() if isinstance(p, RoPE) and p.scaling is not None]
+    lengths = [s.to_dict()["original_length"] for s in scaled if "original_length" in s.to_dict()]
+    return min(rows or lengths, default=model.config.max_positions)
+
+
+def _shift(model: Model) -> Shift:
+    """Kept where every encoding reads differences of positions alone, or none at all."""
+    encodings: list[PositionEncoding] = list(model.encodings())
+    at = Layout.dense(1, 1)
+    if any(p.regime(at) is not None for p in encodings):
+        return "unknown"  # the table depends on how far the text reaches
+    if all(p.relative or p.acts == "nowhere" for p in encodings):
+        return "kept"
+    return "changed" if any(p.acts == "input" for p in encodings) else "unknown"
+
+
+__all__ = ["Gnomon", "angles_of"]
