@@ -252,8 +252,10 @@ def translation(translator: gn.EncoderDecoder, tmp_path_factory: pytest.TempPath
     [
         ("--strategy greedy", Greedy()),
         ("--strategy sample -t 1.2", Sample(1.2)),
-        ("--strategy beam --width 3 --length-penalty 0.5 --no-early-stopping", Beam(3, 0.5, False)),
+        ("--strategy beam --width 3 --length-penalty 0.5", Beam(3, 0.5, False)),
+        ("--strategy beam --early-stopping true", Beam(4, 1.0, True)),
         ("--strategy diverse-beam --width 4 --groups 4 --diversity 2", DiverseBeam(4, 4, 2.0)),
+        ("--strategy diverse-beam --early-stopping never", DiverseBeam(4, 2, 0.5, 1.0, "never")),
         ("--strategy contrastive --candidates 3 --alpha 0.4", Contrastive(3, 0.4)),
         ("--strategy lookup --ngram 2 --draft-length 5", Lookup(Sample(0.8), 2, 5)),
         ("--strategy lookup --temperature 0", Lookup(Sample(0.0))),

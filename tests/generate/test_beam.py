@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import random
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ import gnomon as gn
 from gnomon.data import Tokenizer
 from gnomon.errors import BadInput, BadValue
 from gnomon.generate import Beam, Constraints, DiverseBeam, Node, Tree, draw, generate
+from gnomon.generate.hypotheses import Group, worth
 
 PROMPTS = [[3, 1, 4], [1, 5, 2, 6, 5], [3], [5, 6, 2, 1]]
 EOS = {"eos_ids": [0]}
@@ -37,7 +39,10 @@ START, A, B, C, END = range(5)
 BIGRAMS = {START: {A: 0.6, B: 0.4}, A: {END: 0.6, A: 0.4}, B: {C: 0.875, END: 0.125}, C: {END: 1.0}}
 
 
-@pytest.mark.parametrize("early", [True, False])
+RULES = [True, False, "never"]
+
+
+@pytest.mark.parametrize("early", RULES)
 def test_a_bigram_model_gives_distinct_sorted_texts_that_end_once(early, markov):
     """Probabilities .36 of A END, .35 of B C END, .144 of A A END, .05 of B END; without a penalty for length."""
     out = generate(
@@ -83,13 +88,13 @@ def test_only_new_tokens_count_as_length(prompt, batch, penalty, best, score, ma
 @pytest.mark.parametrize("n_best", [1, 5])
 @pytest.mark.parametrize("penalty", [-1.0, 0.0, 0.5, 2.0])
 @pytest.mark.parametrize("seed", range(8))
-def test_without_early_stopping_nothing_better_is_missed(seed, penalty, n_best, markov):
+def test_without_early_stopping_nothing_better_is_ever_missed(seed, penalty, n_best, markov):
     """Of all texts of up to 5 tokens over 4, whatever the penalty for length is worth: the bound that ends the search
     must know whether longer texts gain or lose."""
     rng = torch.Generator().manual_seed(seed)
     table = {i: dict(enumerate(torch.rand(4, generator=rng).tolist())) for i in range(4)}
     model = markov(table, 4)
-    out = generate(model, [1], strategy=Beam(256, penalty, False, n_best=n_best), **EOS, max_new_tokens=5)[0]
+    out = generate(model, [1], strategy=Beam(256, penalty, "never", n_best=n_best), **EOS, max_new_tokens=5)[0]
     worth = {tuple(ids): s / len(ids) ** penalty for ids, s in model.texts(1, 0, 5) if ids[-1] == 0}
     assert [score for _, score in found(out)] == pytest.approx(sorted(worth.values(), reverse=True)[:n_best], abs=1e-4)
     assert [worth[tuple(ids)] for ids, _ in found(out)] == pytest.approx([score for _, score in found(out)], abs=1e-4)
@@ -98,11 +103,46 @@ def test_without_early_stopping_nothing_better_is_missed(seed, penalty, n_best, 
 def test_the_bound_ends_a_search_that_nothing_can_change_any_more(markov):
     """Short texts gain at a penalty below 0, so the first end is the best; the longest text has 60 tokens."""
     model = markov({1: {0: 0.5, 2: 0.5}, 2: {2: 0.9, 0: 0.1}}, 3)
-    generate(model, [1], strategy=Beam(2, -1.0, False), **EOS, max_new_tokens=60)
+    generate(model, [1], strategy=Beam(2, -1.0, "never"), **EOS, max_new_tokens=60)
     assert len(model.reads) < 5
     model.reads.clear()
-    generate(model, [1], strategy=Beam(2, 1.0, False), **EOS, max_new_tokens=60)
+    generate(model, [1], strategy=Beam(2, 1.0, "never"), **EOS, max_new_tokens=60)
     assert len(model.reads) == 60  # 2 2 2 ... may still win: -.69 - .105 n over n + 1 tokens
+
+
+@pytest.mark.parametrize("groups", [1, 2, 3])
+@pytest.mark.parametrize("penalty", [0.0, 0.5, 1.0, 2.0])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_text_that_goes_on_and_is_worth_more_than_all_that_ended_is_never_thrown_away(seed, penalty, groups, markov):
+    """One text is all but certain at every step, and as many as the beam is wide end beside each of its tokens: by any
+    rule but the first, they have to wait for it. `groups` keep apart, but the first is free to write it."""
+    rng = random.Random(seed)
+    length, width = rng.randrange(3, 12), 2
+    ends = [0, *range(length + 2, length + 2 + width)]
+    rare = [10.0 ** -rng.uniform(3, 6) for _ in range(length)]
+    table = {i: {i + 1: 1 - width * p, **dict.fromkeys(ends[1:], p)} for i, p in enumerate(rare, 1)}
+    model = markov({**table, length + 1: {0: 1.0}}, ends[-1] + 1)
+    settings = {"eos_ids": ends, "max_new_tokens": 20}
+    certain = [*range(2, length + 2), 0]
+    for rule in (False, "never"):
+        strategy = DiverseBeam(width * groups, groups, 0.5, penalty, rule)
+        assert generate(model, [1], strategy=strategy, **settings)[0].ids == certain
+    hasty = generate(model, [1], strategy=Beam(width, penalty, True), **settings)[0]
+    assert hasty.ids != certain
+    assert hasty.score < math.log(1e-2)
+
+
+def test_each_rule_ends_a_search_when_it_says(markov):
+    """2 2 2 ... goes on with .8 and ends with .2. Sums: the first to end has -1.609, the second -1.833, and what goes
+    on -.223 n, which is below the second from n = 9 on and below the first from n = 8 on. As means of n tokens, what
+    goes on is always worth more than what ended."""
+    table, steps = {1: {2: 0.8, 0: 0.2}, 2: {2: 0.8, 0: 0.2}}, {}
+    for penalty, rule in itertools.product((0.0, 1.0), RULES):
+        model = markov(table, 3)
+        generate(model, [1], strategy=Beam(2, penalty, rule), **EOS, max_new_tokens=20)
+        steps[penalty, rule] = len(model.reads)
+    assert [steps[0.0, rule] for rule in RULES] == [2, 9, 8]  # the exact rule wants one result, the others two
+    assert [steps[1.0, rule] for rule in RULES] == [2, 20, 20]
 
 
 # ------------------------------------------------------------------ whole spaces
@@ -111,7 +151,7 @@ def test_the_bound_ends_a_search_that_nothing_can_change_any_more(markov):
 @pytest.mark.parametrize("seed", range(3))
 def test_a_beam_as_wide_as_the_space_enumerates_it(tiny, seed):
     model = tiny(seed=seed, vocab_size=4, d_model=16)
-    out = generate(model, [[1, 2], [3]], strategy=Beam(4**4, 0.7, False, n_best=20), **EOS, max_new_tokens=4)
+    out = generate(model, [[1, 2], [3]], strategy=Beam(4**4, 0.7, "never", n_best=20), **EOS, max_new_tokens=4)
     for g, prompt in zip(out, [[1, 2], [3]], strict=True):
         every = [ids for n in range(1, 5) for ids in itertools.product(range(4), repeat=n) if 0 not in ids[:-1]]
         ended = [list(ids) for ids in every if ids[-1] == 0]
@@ -140,7 +180,12 @@ def test_width_one_is_greedy(tiny, seed):
 
 # ------------------------------------------------------------------ caches and batches
 
-BEAMS = [Beam(4, n_best=3), Beam(3, -0.5, False, n_best=2), DiverseBeam(4, 2, 0.8, n_best=2)]
+BEAMS = [
+    Beam(4, n_best=3),
+    Beam(3, -0.5, "never", n_best=2),
+    Beam(2, 1.5, True, n_best=2),
+    DiverseBeam(4, 2, 0.8, n_best=2),
+]
 
 
 @torch.no_grad()
@@ -155,7 +200,19 @@ def slowly(model, prompt, source, beam, n, end=0):
         """An upper bound, by trying all lengths."""
         return max(text[0] / m**beam.length_penalty for m in range(len(text[1]) + 1, n + 1))
 
-    live, finished, wanted = [(0.0, [])], [], beam.width if beam.early_stopping else beam.n_best
+    def over():
+        """The three rules, each in its own words."""
+        match beam.early_stopping:
+            case True:
+                return len(finished) >= beam.width
+            case False:
+                kept = finished[: beam.width]
+                return len(kept) == beam.width and not any(worth(text) > worth(kept[-1]) for text in live)
+            case "never":
+                kept = finished[: beam.n_best]
+                return len(kept) == beam.n_best and not any(reachable(text) > worth(kept[-1]) for text in live)
+
+    live, finished = [(0.0, [])], []
     while True:
         options = []
         for logp, ids in live:
@@ -169,9 +226,7 @@ def slowly(model, prompt, source, beam, n, end=0):
         if len(live[0][1]) == n:
             finished = [*finished, *sorted(live, key=worth, reverse=True)]
             break
-        if len(finished) >= wanted and (
-            beam.early_stopping or all(reachable(text) <= worth(finished[wanted - 1]) for text in live)
-        ):
+        if over():
             break
     best = finished[: beam.n_best]
     return [(ids, pytest.approx(worth((logp, ids)), abs=1e-4)) for logp, ids in sorted(best, key=worth, reverse=True)]
@@ -187,7 +242,7 @@ def test_with_a_cache_it_finds_what_it_finds_reading_everything_again(tiny, enco
         lambda: (tiny("alibi", seed, vocab_size=12, d_model=16), "preallocated"),
         lambda: (encoder_decoder(seed), "growing"),
     ][seed % 4]()
-    prompts, beam = [[3, 1, 4], [1, 5]], BEAMS[seed // 4 % 2]
+    prompts, beam = [[3, 1, 4], [1, 5]], BEAMS[seed // 4 % 3]
     out = generate(model, prompts, source=source, strategy=beam, cache=kind, **EOS, max_new_tokens=7)
     for n, g in enumerate(out):
         assert found(g) == slowly(model, prompts[n], source and source[n], beam, 7)
@@ -206,7 +261,7 @@ def test_a_batch_equals_its_single_runs(tiny, seed, strategy):
 def test_each_row_stops_on_its_own(markov):
     """One prompt ends at step 2, the other at 10: the first has what it has alone, and is read no more."""
     table = {1: {2: 1.0}, 2: {0: 1.0}, **{i: {i + 1: 1.0} for i in range(3, 12)}, 12: {0: 1.0}}
-    for width, early in itertools.product((1, 3), (True, False)):
+    for width, early in itertools.product((1, 3), RULES):
         model = markov(table, 13)
         strategy = Beam(width, early_stopping=early)
         together = generate(model, [[1], [3]], strategy=strategy, **EOS, max_new_tokens=12)
@@ -271,7 +326,7 @@ def test_a_beam_goes_round_dead_ends_and_says_when_there_is_no_way(markov):
         generate(model, [0], strategy=Beam(2), constraints=Constraints(allowed=lambda row, ids: []), max_new_tokens=2)
 
 
-@pytest.mark.parametrize("strategy", [Beam(4), Beam(4, 1.0, False), DiverseBeam(4, 2)], ids=repr)
+@pytest.mark.parametrize("strategy", [Beam(4), Beam(4, 1.0, True), Beam(4, 1.0, "never"), DiverseBeam(4, 2)], ids=repr)
 @pytest.mark.parametrize("seed", range(6))
 def test_tokens_come_as_soon_as_they_are_certain_and_are_never_taken_back(tiny, seed, strategy):
     model, tokens = tiny(seed=seed, vocab_size=12), []
@@ -316,6 +371,29 @@ def test_one_group_is_a_beam(tiny):
     settings = {"eos_ids": [0], "max_new_tokens": 10}
     one = generate(model, PROMPTS, strategy=DiverseBeam(4, 1, n_best=3), **settings)
     assert_same(one, generate(model, PROMPTS, strategy=Beam(4, n_best=3), **settings))
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("seed", range(6))
+def test_the_first_group_is_a_beam_of_its_own_width(tiny, seed, rule, monkeypatch):
+    """With a cache and reading everything again; the others keep away from it, and it knows nothing of them."""
+    model, groups = tiny(seed=seed, vocab_size=12), []
+
+    class Seen(Group):
+        def __init__(self, *settings):
+            super().__init__(*settings)
+            groups.append(self)
+
+    monkeypatch.setattr("gnomon.generate.beam.Group", Seen)
+    settings = {**EOS, "max_new_tokens": 7}
+    generate(model, PROMPTS, strategy=DiverseBeam(6, 3, 2.0, 0.7, rule, n_best=2), **settings)
+    first, plain = groups[::3], Beam(2, 0.7, rule, n_best=2)
+    assert len(first) == len(PROMPTS)
+    for prompt, group, g in zip(PROMPTS, first, generate(model, PROMPTS, strategy=plain, **settings), strict=True):
+        ended, cut = (sorted(texts, key=worth) for texts in (group.finished, group.cut))
+        results = sorted((ended + cut)[:2], key=worth)
+        assert [(h.row.ids, pytest.approx(h.score, abs=1e-4)) for h in results] == found(g)
+        assert found(g) == slowly(model, prompt, None, plain, 7)
 
 
 # ------------------------------------------------------------------ trees
@@ -370,6 +448,9 @@ def test_a_tree_of_text_shows_the_text(scripted):
         (lambda: Beam(2, n_best=3), "n_best counts results, from 1 to the width 2; got 3"),
         (lambda: Beam(2, n_best=0), "n_best"),
         (lambda: Beam(2, math.inf), "length_penalty is a finite number"),
+        (lambda: Beam(2, early_stopping="always"), "early_stopping is True, False or \"never\", got 'always'"),
+        (lambda: Beam(2, early_stopping=0), 'early_stopping is True, False or "never", got 0'),
+        (lambda: DiverseBeam(2, early_stopping=None), 'early_stopping is True, False or "never", got None'),
         (lambda: DiverseBeam(4, 3), "width=4 does not divide into groups=3"),
         (lambda: DiverseBeam(4, 2, -1.0), "diversity is a cost"),
     ],

@@ -15,10 +15,12 @@ from gnomon.errors import BadValue
 if TYPE_CHECKING:
     from gnomon.data import Tokenizer
     from gnomon.generate import Constraints, Distribution, LanguageModel, Strategy
+    from gnomon.generate.hypotheses import EarlyStopping
 
 STRATEGIES = ("greedy", "sample", "beam", "diverse-beam", "contrastive", "speculative", "lookup")
 DRAWN = ("sample", "speculative", "lookup")  # these sample where an option of sampling is given
 BEAMS = ("beam", "diverse-beam")
+RULES: dict[str, "EarlyStopping"] = {"true": True, "false": False, "never": "never"}  # by which a beam ends
 READERS: dict[str, Sequence[str]] = {  # who reads an option, where not everybody does
     "temperature": DRAWN, "top_k": DRAWN, "top_p": DRAWN, "min_p": DRAWN,
     "width": BEAMS, "length_penalty": BEAMS, "early_stopping": BEAMS, "n_best": BEAMS, "tree": BEAMS,
@@ -85,10 +87,11 @@ _OPTIONS = [
         help="A score is the sum of log-probabilities / length^PENALTY.",
     ),
     click.option(
-        "--early-stopping/--no-early-stopping",
-        default=True,
+        "--early-stopping",
+        type=click.Choice(list(RULES)),
+        default="false",
         show_default=True,
-        help="End when WIDTH texts have ended, or when nothing better can come.",
+        help="WIDTH texts have ended: stop at once (true), or if no other is worth more now (false) or ever (never).",
     ),
     click.option("--n-best", type=int, default=1, show_default=True, help="Print so many of the best texts."),
     click.option(
@@ -159,10 +162,10 @@ def strategy_of(ctx: click.Context, has_source: bool, draft: "LanguageModel | No
         case "greedy":
             return g.Greedy()
         case "beam":
-            return g.Beam(p["width"], p["length_penalty"], p["early_stopping"], p["n_best"])
+            return g.Beam(p["width"], p["length_penalty"], RULES[p["early_stopping"]], p["n_best"])
         case "diverse-beam":
             return g.DiverseBeam(
-                p["width"], p["groups"], p["diversity"], p["length_penalty"], p["early_stopping"], p["n_best"]
+                p["width"], p["groups"], p["diversity"], p["length_penalty"], RULES[p["early_stopping"]], p["n_best"]
             )
         case "contrastive":
             return g.Contrastive(p["candidates"], p["alpha"])

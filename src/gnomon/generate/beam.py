@@ -14,7 +14,7 @@ import torch
 
 from gnomon.errors import BadValue
 from gnomon.generate.feed import Feed
-from gnomon.generate.hypotheses import Group, Hypothesis, Outlook, Scoring, worth
+from gnomon.generate.hypotheses import EarlyStopping, Group, Hypothesis, Outlook, Scoring, worth
 from gnomon.generate.row import Row, Token
 from gnomon.generate.rules import Rules, View, stuck
 from gnomon.generate.search import Search
@@ -26,8 +26,12 @@ class Beam(Search):
     """The `n_best` best of `width` texts that are written side by side; width 1 is greedy.
 
     length_penalty   what the length of a text weighs: above 0 longer texts gain, below 0 shorter ones do
-    early_stopping   True: a row ends as soon as `width` of its texts have; False: when no text that goes on can still
-                     come among the n_best, which is exact and may take as long as max_new_tokens
+    early_stopping   when a row ends, by one of the three rules that transformers' beams know:
+                     False    `width` of its texts have ended, and none that goes on is worth more, at the length it has
+                              now, than the last of the best `width` of them
+                     True     as soon as `width` have ended, however much better a text that goes on may be
+                     "never"  `n_best` have ended, and no text that goes on can still come among them: exact, and may
+                              take as long as max_new_tokens
     n_best           results of each row: the best one is the Generation, the others are its alternatives
 
     Texts that reach max_new_tokens, or the end of a table, are results only where too few ended by themselves.
@@ -35,12 +39,12 @@ class Beam(Search):
 
     width: int = 4
     length_penalty: float = 1.0
-    early_stopping: bool = True
+    early_stopping: EarlyStopping = False
     n_best: int = 1
 
     def __post_init__(self) -> None:
         """Raise BadValue for a setting that cannot be right."""
-        _check(self.width, self.length_penalty, self.n_best)
+        _check(self.width, self.length_penalty, self.early_stopping, self.n_best)
 
     def write(self, feed: Feed, rows: list[Row], rules: Rules) -> Iterator[Token]:
         """One forward a step for all texts of all rows."""
@@ -60,12 +64,12 @@ class DiverseBeam(Search):
     groups: int = 2
     diversity: float = 0.5
     length_penalty: float = 1.0
-    early_stopping: bool = True
+    early_stopping: EarlyStopping = False
     n_best: int = 1
 
     def __post_init__(self) -> None:
         """Raise BadValue for a setting that cannot be right."""
-        _check(self.width, self.length_penalty, self.n_best)
+        _check(self.width, self.length_penalty, self.early_stopping, self.n_best)
         if self.groups < 1 or self.width % self.groups:
             raise BadValue(f"width={self.width} does not divide into groups={self.groups}: choose a multiple")
         if not (isfinite(self.diversity) and self.diversity >= 0):
@@ -183,11 +187,13 @@ def _handed(row: Row, text: Hypothesis, i: int) -> Token:
     return row.take(text.row.ids[i], text.row.logprobs[i], full, text.row.tops[i])
 
 
-def _check(width: int, length_penalty: float, n_best: int) -> None:
+def _check(width: int, length_penalty: float, early_stopping: EarlyStopping, n_best: int) -> None:
     if width < 1:
         raise BadValue(f"a beam is at least 1 wide, got width={width}")
     if not isfinite(length_penalty):
         raise BadValue(f"length_penalty is a finite number (0: length does not count), got {length_penalty}")
+    if not isinstance(early_stopping, bool) and early_stopping != "never":
+        raise BadValue(f'early_stopping is True, False or "never", got {early_stopping!r}: Beam says what each means')
     if not 1 <= n_best <= width:
         raise BadValue(f"n_best counts results, from 1 to the width {width}; got {n_best}: use a wider beam")
 

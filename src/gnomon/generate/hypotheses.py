@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import torch
 
@@ -9,6 +10,8 @@ from gnomon.generate.logits import top_k
 from gnomon.generate.row import Row, Top
 from gnomon.generate.tree import Node, Record
 from gnomon.shapes import Float
+
+EarlyStopping = bool | Literal["never"]  #: the three rules by which a search ends, see Beam.early_stopping
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ class Outlook:
 class Group:
     """`width` hypotheses of one prompt that compete with one another (S22)."""
 
-    def __init__(self, row: Row, place: int, width: int, enough: int, scoring: Scoring, early: bool) -> None:
+    def __init__(self, row: Row, place: int, width: int, enough: int, scoring: Scoring, early: EarlyStopping) -> None:
         """enough: how many results are wanted of it; early: see Beam.early_stopping."""
         self.live = [Hypothesis(row.branch(), 0.0, 0.0, place, -1)]
         self.finished: list[Hypothesis] = []  # by themselves
@@ -112,11 +115,15 @@ class Group:
 
     def _over(self, going: Sequence[Hypothesis]) -> bool:
         """Whether nothing that goes on is to change the results any more."""
-        wanted = self.width if self.early else self.enough
-        if self.early or len(self.finished) < wanted:
+        wanted = self.enough if self.early == "never" else self.width
+        if len(self.finished) < wanted or self.early is True:
             return len(self.finished) >= wanted
         least = sorted(self.finished, key=worth)[wanted - 1].score
-        return all(self.scoring.bound(h.logp, len(h.row.ids)) <= least for h in going)
+        return all(self._hope(h) <= least for h in going)
+
+    def _hope(self, h: Hypothesis) -> float:
+        """What a text that goes on is reckoned to be worth in the end."""
+        return self.scoring.bound(h.logp, len(h.row.ids)) if self.early == "never" else h.score
 
 
 def _candidates(look: Outlook, sums: Sequence[float], listed: int) -> Iterator[tuple[int, int]]:
@@ -143,4 +150,4 @@ def worth(h: Hypothesis) -> float:
     return -h.score
 
 
-__all__ = ["Group", "Hypothesis", "Outlook", "Scoring", "worth"]
+__all__ = ["EarlyStopping", "Group", "Hypothesis", "Outlook", "Scoring", "worth"]
