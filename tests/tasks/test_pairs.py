@@ -92,6 +92,23 @@ def test_scores_are_those_of_sacrebleu_with_an_interval_around_them(file):
     assert (perfect["BLEU"].value, perfect["chrF"].value) == pytest.approx((100, 100))
 
 
+@pytest.mark.parametrize(
+    ("answers", "references", "side"),
+    [
+        (["the red cat", "a dog"], ["the red cat", "a dog"], "translation"),  # all right, and BLEU is 0
+        (["a b c d e", "a"], ["a b c", "a b"], "reference"),
+        (["a b c d", "a"], ["a b c d", "b"], None),
+    ],
+)
+def test_where_bleu_has_no_run_of_four_words_to_count_it_says_so(file, answers, references, side):
+    task = PairsKind((str(file),), 0.2).task(Tokenizer.bytes(), CONFIG)
+    found = task.score("pairs", answers, references)
+    assert (f"no {side} has four" in found["BLEU"].note) if side else not found["BLEU"].note
+    assert not found["chrF"].note
+    if answers == references:
+        assert (found["BLEU"].value, found["chrF"].value) == (0, pytest.approx(100))
+
+
 def test_a_training_pair_longer_than_the_length_is_refused_with_the_length_it_needs(tmp_path, file):
     lines = file.read_text().strip() + "\n" + "x" * 50 + "\ty\n"
     file.write_text(lines)

@@ -113,9 +113,10 @@ def _table(evaluation: "Evaluation") -> str:
     ]
     rows.insert(0, ("", "measured", "95 % interval", "of"))
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    return "\n".join(
+    lines = [
         f"{row[0]:{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]:>{widths[2]}}  {row[3]:>{widths[3]}}" for row in rows
-    )
+    ]
+    return "\n".join([*lines, *evaluation.notes])
 
 
 __all__ = ["command"]

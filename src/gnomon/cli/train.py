@@ -224,10 +224,11 @@ def _written(report: "Report", again: str) -> str:
 
     kind = saved_kind(read_state(report.folder), report.folder)
     samples = "".join(f"--- sample {n} ---\n{text}\n\n" for n, text in enumerate(report.samples, start=1))
+    notes = "".join(f"{note}\n" for note in report.evaluation.notes)
     speed = f", {grouped(round(report.tokens_per_second))} tokens/s" if report.tokens_per_second else ""
     return (
         f"{report.folder}: step {report.steps}, {report.seconds:.0f} s{speed}\n"
-        f"held out: {report.evaluation}\n\n{samples}{kind.next_step(report.folder)}{again}"
+        f"held out: {report.evaluation}\n{notes}\n{samples}{kind.next_step(report.folder)}{again}"
     )
 
 

@@ -153,7 +153,11 @@ class Pairs(Translation):
         """Corpus BLEU and chrF; the intervals come from drawing sentences (Koehn 2004, "Statistical significance
         tests for machine translation evaluation", section 3)."""
         bleu, chrf = _metrics()
-        return {"BLEU": _of_corpus(bleu, answers, references), "chrF": _of_corpus(chrf, answers, references)}
+        measured = _of_corpus(bleu, answers, references)
+        return {
+            "BLEU": replace(measured, note=_too_short(bleu, answers, references)),
+            "chrF": _of_corpus(chrf, answers, references),
+        }
 
 
 def _metrics() -> "tuple[Metric, Metric]":
@@ -172,6 +176,14 @@ def _of_corpus(metric: "Metric", answers: Sequence[str], references: Sequence[st
     found = metric.corpus_score(list(answers), [list(references)], n_bootstrap=DRAWS)
     low, high = found._mean - found._ci, found._mean + found._ci
     return Measure(found.score, min(low, found.score), max(high, found.score), len(answers))
+
+
+def _too_short(bleu: "Metric", answers: Sequence[str], references: Sequence[str]) -> str:
+    """What to say where BLEU is 0, or next to it, because runs of four words do not occur and cannot match."""
+    for side, texts in (("translation", answers), ("reference", references)):
+        if bleu.corpus_score(list(texts), [list(texts)]).totals[-1] == 0:
+            return f"it counts runs of one to four words, and no {side} has four; it says nothing here, go by chrF"
+    return ""
 
 
 __all__ = ["Pairs", "PairsKind", "read_pairs"]

@@ -32,6 +32,11 @@ class Evaluation:
         """The values under the names they have in metrics.jsonl: valid_loss, valid_perplexity, valid_bits_per_byte."""
         return {f"valid_{metric_name(name)}": measure.value for name, measure in self.measures.items()}
 
+    @property
+    def notes(self) -> list[str]:
+        """What has to be known about some of the values, a line each."""
+        return [f"{name}: {measure.note}" for name, measure in self.measures.items() if measure.note]
+
     def __str__(self) -> str:
         return ", ".join(f"{name} {written(name, measure.value)}" for name, measure in self.measures.items())
 

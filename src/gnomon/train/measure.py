@@ -6,7 +6,7 @@ taken. Shares get Wilson's (1927), which is right even where nothing or everythi
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,10 +28,11 @@ class Measure:
     low: float
     high: float
     count: int  #: units it was measured on
+    note: str = ""  #: what a reader has to know who would take the value for what it is not
 
     def map(self, f: Callable[[float], float]) -> "Measure":
         """The same of a quantity that grows with this one, such as exp(loss)."""
-        return Measure(f(self.value), f(self.low), f(self.high), self.count)
+        return replace(self, value=f(self.value), low=f(self.low), high=f(self.high))
 
 
 def bootstrap(statistic: Callable[[Floats], float], n: int) -> Measure:
