@@ -1,24 +1,36 @@
 """A report: all that an audit found about one target."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, get_args
 
 from gnomon.audit.outside.rule import Finding, Verdict
+from gnomon.errors import unknown
+
+FORMAT = 1  #: of `as_dict`; goes up when a key changes its meaning or leaves, not when one is added
 
 
 @dataclass(frozen=True)
 class Report:
-    """What an audit found; `print(report)` shows it as a table.
+    """What an audit found; `print(report)` shows it as a table, `report.save("audit.html")` writes it.
 
     target    name of what was audited
-    about     what it is: architecture, depth, dtype, seed
+    about     what it is and how it was asked: architecture, depth, dtype, seed, what is tolerated
     findings  one of each law, in the order of the laws
+
+    What models call themselves and what they raise is kept as text that can be shown anywhere: a character that
+    cannot be printed (the beginning of a terminal's commands, half of a surrogate pair) becomes U+FFFD.
     """
 
     target: str
     about: Mapping[str, Any]
     findings: tuple[Finding, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "target", _printable(self.target))
+        object.__setattr__(self, "about", {name: _printable(value) for name, value in self.about.items()})
+        object.__setattr__(self, "findings", tuple(map(_printable_finding, self.findings)))
 
     @property
     def failed(self) -> tuple[Finding, ...]:
@@ -30,23 +42,73 @@ class Report:
         """Whether it breaks none."""
         return not self.failed
 
+    @property
+    def counts(self) -> dict[Verdict, int]:
+        """How many findings there are of each verdict."""
+        return {verdict: len(self.of(verdict)) for verdict in get_args(Verdict)}
+
     def of(self, verdict: Verdict) -> tuple[Finding, ...]:
         """Findings with this verdict."""
         return tuple(f for f in self.findings if f.verdict == verdict)
 
     def __getitem__(self, law: str) -> Finding:
-        """The finding of a law by name."""
-        return next(f for f in self.findings if f.law == law)
+        """The finding of a law by name. Raises BadValue for a law that was not asked."""
+        for found in self.findings:
+            if found.law == law:
+                return found
+        raise unknown("law in this report", law, [f.law for f in self.findings])
 
-    def as_dict(self) -> Mapping[str, Any]:
-        """For JSON."""
-        return {"target": self.target, "about": dict(self.about), "findings": [f.as_dict() for f in self.findings]}
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as JSON-ready data.
+
+        format    number of this shape
+        target    name of what was audited
+        about     what it is and how it was asked, by name
+        ok        whether no law is broken
+        counts    verdict -> how many laws
+        findings  a list, one of each law in the order of the laws:
+                  law, sentence, verdict ("FAIL", "pass", "not observable", "by design", "not applicable"),
+                  error and tolerance (numbers, or "inf"), where (of the largest error), smallest (input that shows
+                  it), note (reason, cause or hint), link (to the target's documentation), source (of the law)
+        """
+        return {
+            "format": FORMAT,
+            "target": self.target,
+            "about": dict(self.about),
+            "ok": self.ok,
+            "counts": dict(self.counts),
+            "findings": [f.as_dict() for f in self.findings],
+        }
+
+    def table(self, width: int = 100, colour: bool = False) -> str:
+        """A line a law, and below it what to do about each failure; for a terminal of `width` columns."""
+        from gnomon.audit.outside.outputs.table import written
+
+        return written(self, width, colour)
+
+    def save(self, path: str | Path) -> None:
+        """Write it, whole or not at all, as the name ends: .html a page, .json, .sarif, .xml JUnit's, .txt the table.
+
+        Raises BadValue for another ending, BadInput where the file cannot be written.
+        """
+        from gnomon.audit.outside.outputs import save
+
+        save(self, path)
 
     def __str__(self) -> str:
-        """A line a law, then what to do about each failure."""
-        width = max((len(f.law) for f in self.findings), default=0)
-        lines = [f"{f.law:<{width}}  {f.verdict:<14}  {f.error:.2g} of {f.tolerance:.2g}" for f in self.findings]
-        return "\n".join([self.target, *lines])
+        """The table, in 100 columns."""
+        return self.table()
 
 
-__all__ = ["Report"]
+def _printable(value: Any) -> Any:
+    """Text without characters that steer a terminal or that a file cannot hold; anything else as it is."""
+    if not isinstance(value, str):
+        return value
+    return "".join(c if c.isprintable() else " " if c.isspace() else "\N{REPLACEMENT CHARACTER}" for c in value)
+
+
+def _printable_finding(found: Finding) -> Finding:
+    return replace(found, **{name: _printable(value) for name, value in vars(found).items()})
+
+
+__all__ = ["FORMAT", "Report"]

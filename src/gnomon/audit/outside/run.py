@@ -6,8 +6,14 @@
 'pass'
 """
 
+import inspect
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
+
+import torch
 
 from gnomon.audit.outside.adapters import target as adapted
 from gnomon.audit.outside.laws import RULES
@@ -17,6 +23,15 @@ from gnomon.audit.outside.target import Target
 from gnomon.errors import unknown
 
 Progress = Callable[[int, int, str], None]
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during an audit; `report` holds the findings made before it."""
+
+    def __init__(self, report: Report, asked: int) -> None:
+        """asked: how many laws there were."""
+        super().__init__(f"interrupted after {len(report.findings)} of {asked} laws")
+        self.report = report
 
 
 def audit(
@@ -35,18 +50,22 @@ def audit(
     only      names of the laws to ask; skip: names of those to leave out
     seed      of all that is drawn: the same seed gives the same report
     length    tokens of the inputs
-    progress  called before each law with its number, how many there are and its name
+    progress  called before each law with its number, how many there are and its name, and once after the last
 
-    Raises BadValue for a law that is not known.
+    Raises BadValue for a law that is not known, and Interrupted (a KeyboardInterrupt that holds what was found so far)
+    at Ctrl-C.
     """
-    subject = adapted(model, seed)
-    rules = chosen(only, skip)
+    rules, subject = chosen(only, skip), adapted(model, seed)
+    tell = progress or _silent
     findings: list[Finding] = []
-    for n, found in enumerate(rules):
-        if progress is not None:
-            progress(n, len(rules), found.name)
-        findings.append(found(subject, length))
-    return Report(subject.name, about(subject), tuple(findings))
+    try:
+        for n, found in enumerate(rules):
+            tell(n, len(rules), found.name)
+            findings.append(found(subject, length))
+        tell(len(rules), len(rules), "")
+    except KeyboardInterrupt:
+        raise Interrupted(Report(subject.name, about(subject, length), tuple(findings)), len(rules)) from None
+    return Report(subject.name, about(subject, length), tuple(findings))
 
 
 def check(model: Any, *, only: Iterable[str] = (), skip: Iterable[str] = (), seed: int = 0) -> None:
@@ -59,6 +78,32 @@ def check(model: Any, *, only: Iterable[str] = (), skip: Iterable[str] = (), see
     assert report.ok, f"\n{report}"
 
 
+def laws_of(
+    make: Callable[[], Any], *, only: Iterable[str] = (), skip: Iterable[str] = (), seed: int = 0
+) -> Callable[[str], None]:
+    """A test function for pytest that asks each law as a test of its own, so that one that fails is seen by its name.
+
+    test_my_model = gn.audit.laws_of(MyModel)
+
+    make is called once, when the first law is asked, and returns the model. A law that is not applicable, not
+    observable or broken by design is skipped, with the reason. Raises BadValue for a law that is not known, and
+    ImportError without pytest.
+    """
+    import pytest
+
+    subject = cache(lambda: adapted(make(), seed))
+
+    @pytest.mark.parametrize("law", [found.name for found in chosen(only, skip)])
+    def test(law: str) -> None:
+        report = audit(subject(), only=[law], seed=seed)
+        found = report[law]
+        if found.verdict not in ("pass", "FAIL"):
+            pytest.skip(f"{found.verdict}: {found.note} {found.link}".rstrip())
+        assert report.ok, f"\n{report}"
+
+    return test
+
+
 def chosen(only: Iterable[str], skip: Iterable[str]) -> Sequence[Rule]:
     """The laws asked for, in their own order."""
     only, skip = list(only), list(skip)
@@ -68,13 +113,32 @@ def chosen(only: Iterable[str], skip: Iterable[str]) -> Sequence[Rule]:
     return [found for name, found in RULES.items() if (not only or name in only) and name not in skip]
 
 
-def about(t: Target) -> dict[str, Any]:
-    """What a report says of its target."""
+def about(t: Target, length: int = LENGTH) -> dict[str, Any]:
+    """What a report says of its target and of how it was asked."""
+    dtype = str(t.dtype).removeprefix("torch.")
     said: dict[str, Any] = {
-        "architecture": t.architecture, "layers": t.layers, "vocab": t.vocab,
-        "dtype": str(t.dtype).removeprefix("torch."), "seed": t.seed,
+        "architecture": t.architecture, "layers": t.layers, "vocabulary": t.vocab, "dtype": dtype,
+        "device": str(t.device), "tokens": length, "seed": t.seed, "defined": _defined(t),
+        "gnomon": version("gnomon"), "torch": torch.__version__,
+        "tolerated": f"64 roundings of {dtype} for each layer, at the size of the logits, where a law names no other",
     }  # fmt: skip
-    return said
+    return {name: value for name, value in said.items() if value != ""}
 
 
-__all__ = ["Progress", "about", "audit", "check", "chosen"]
+def _defined(t: Target) -> str:
+    """File and line of the model's class where it is below the current folder; else nothing."""
+    if "module" not in t.can:
+        return ""
+    model = type(t.module)
+    try:
+        file = Path(inspect.getsourcefile(model) or "").resolve().relative_to(Path.cwd())
+        return f"{file.as_posix()}:{inspect.getsourcelines(model)[1]}"
+    except (OSError, TypeError, ValueError):  # typed into a notebook, built in, or elsewhere
+        return ""
+
+
+def _silent(done: int, total: int, law: str) -> None:
+    """Progress that nobody watches."""
+
+
+__all__ = ["Interrupted", "Progress", "about", "audit", "check", "chosen", "laws_of"]

@@ -1,0 +1,153 @@
+"""The report as one HTML page that needs nothing else: no other file, no script, no other machine.
+
+All that comes from a model is escaped, and a link is one only where it begins with http. Verdicts are words with a
+sign of their own, so that nothing depends on colour.
+"""
+
+from collections.abc import Iterable
+from html import escape
+from importlib.resources import files
+from math import inf, log10
+
+from gnomon.audit.outside.outputs.words import counted, details, grouped, meaning, number
+from gnomon.audit.outside.report import Report
+from gnomon.audit.outside.rule import Finding, Verdict
+
+SIGNS: dict[Verdict, str] = {
+    "FAIL": "✕", "pass": "✓", "by design": "◆", "not observable": "○", "not applicable": "–",
+}  # fmt: skip
+DECADES = 6  #: of the meter on each side of what is tolerated
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"  #: nothing may be fetched, whatever the page holds
+
+
+def page(report: Report) -> str:
+    """The page as text."""
+    css = files("gnomon.audit.outside.outputs").joinpath("page.css").read_text(encoding="utf-8")
+    title = f"Audit of {report.target}"
+    parts = [
+        _header(report),
+        *_cards(report, "FAIL", "What is broken"),
+        *_cards(report, "by design", "Broken by design"),
+        *_every_law(report),
+        *_left_open(report, "not observable", "What this model cannot show"),
+        *_left_open(report, "not applicable", "What was not asked"),
+        _tag("h2", "How it was asked"),
+        _facts((name, str(value)) for name, value in report.about.items()),
+        _tag("footer", f"Made by Gnomon. {counted(report)}."),
+    ]
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+        f"<title>{escape(title)}</title>\n<style>\n{css}</style>\n</head>\n<body>\n<main>\n"
+        + "\n".join(parts)
+        + "\n</main>\n</body>\n</html>\n"
+    )
+
+
+def _header(report: Report) -> str:
+    """Whose audit it is, what it comes to, and how many findings there are of each verdict."""
+    kind = "broken" if report.failed else "sound" if report.counts["pass"] else "open"
+    tiles = "".join(
+        f'<li class="tile {_class(verdict)}"><b>{n}</b> {_sign(verdict)} {escape(verdict)}</li>'
+        for verdict, n in report.counts.items()
+        if n
+    )
+    return (
+        f'<header class="{kind}"><p class="eyebrow">Audit</p>{_tag("h1", report.target)}'
+        f'{_tag("p", meaning(report), "lead")}<ul class="tiles">{tiles}</ul></header>'
+    )
+
+
+def _cards(report: Report, verdict: Verdict, title: str) -> list[str]:
+    """A card a broken law."""
+    found = report.of(verdict)
+    return [_tag("h2", title), *map(_card, found)] if found else []
+
+
+def _card(found: Finding) -> str:
+    return (
+        f'<article class="card {_class(found.verdict)}">{_tag("h3", found.law)}{_pill(found.verdict)}'
+        f"{_tag('p', found.sentence)}{_facts(details(found))}</article>"
+    )
+
+
+def _every_law(report: Report) -> list[str]:
+    """A row a law: its sentence, its verdict, the largest error and what was tolerated."""
+    if not report.findings:
+        return []
+    heads = "".join(f'<th scope="col">{text}</th>' for text in ("Law", "Verdict", "Largest error", "Tolerated"))
+    note = (
+        f"The bar shows the largest error over what is tolerated, on a logarithmic scale of {DECADES} powers of ten to "
+        "either side of the mark."
+    )
+    rows = "".join(map(_row, report.findings))
+    return [
+        _tag("h2", "Every law"),
+        f'<table class="laws"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>',
+        _tag("p", note, "note"),
+    ]
+
+
+def _row(found: Finding) -> str:
+    measured = found.verdict != "not applicable"
+    error = f"{_meter(found)}<span>{number(found.error)}</span>" if measured else ""
+    tolerated = number(found.tolerance) if measured else ""
+    return (
+        f'<tr><th scope="row">{escape(found.law)}<small>{escape(found.sentence)}</small></th>'
+        f'<td data-is="verdict">{_pill(found.verdict)}</td><td data-is="largest error">{error}</td>'
+        f'<td data-is="tolerated">{tolerated}</td></tr>'
+    )
+
+
+def _meter(found: Finding) -> str:
+    """A bar that reaches the mark in its middle where the error is just what is tolerated."""
+    if found.error == 0:
+        share = 0.0
+    elif found.tolerance == 0 or not found.error < inf:
+        share = 1.0
+    else:
+        share = min(max(0.5 + log10(found.error / found.tolerance) / (2 * DECADES), 0.02), 1.0)
+    return f'<i class="meter {_class(found.verdict)}" aria-hidden="true"><i style="width:{share:.0%}"></i></i>'
+
+
+def _left_open(report: Report, verdict: Verdict, title: str) -> list[str]:
+    """Laws about which nothing could be said, with the reasons."""
+    groups = grouped(report.of(verdict))
+    items = "".join(
+        f"<li>{' '.join(f'<b>{escape(law)}</b>' for law in laws)}<p>{escape(reason)}</p></li>"
+        for reason, laws in groups.items()
+    )
+    return [_tag("h2", title), f'<ul class="open">{items}</ul>'] if groups else []
+
+
+def _facts(facts: Iterable[tuple[str, str]]) -> str:
+    return "<dl>" + "".join(f"{_tag('dt', name)}<dd>{_linked(text)}</dd>" for name, text in facts) + "</dl>"
+
+
+def _linked(text: str) -> str:
+    """The text, which is a link where it is nothing but an address on the web."""
+    address = escape(text)
+    if text.startswith(("https://", "http://")) and " " not in text:
+        return f'<a href="{address}" rel="noreferrer">{address}</a>'
+    return address
+
+
+def _pill(verdict: Verdict) -> str:
+    return f'<span class="pill {_class(verdict)}">{_sign(verdict)} {escape(verdict)}</span>'
+
+
+def _sign(verdict: Verdict) -> str:
+    return f'<span aria-hidden="true">{SIGNS[verdict]}</span>'
+
+
+def _class(verdict: Verdict) -> str:
+    return verdict.lower().replace(" ", "-")
+
+
+def _tag(name: str, text: str, kind: str = "") -> str:
+    opening = f'{name} class="{kind}"' if kind else name
+    return f"<{opening}>{escape(text)}</{name}>"
+
+
+__all__ = ["page"]

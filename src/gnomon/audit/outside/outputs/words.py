@@ -1,0 +1,70 @@
+"""What every output says in the same words."""
+
+from collections.abc import Iterable
+from math import inf
+
+from gnomon.audit.outside.report import Report
+from gnomon.audit.outside.rule import Finding
+
+
+def number(x: float) -> str:
+    """An error or a tolerance in two digits."""
+    return "infinite" if not abs(x) < inf else "0" if x == 0 else f"{x:.2g}"
+
+
+def size(found: Finding) -> str:
+    """The largest error beside what is tolerated."""
+    if not abs(found.error) < inf:
+        return "no number came out"
+    if found.tolerance == 0:
+        return f"{number(found.error)}, where nothing is tolerated"
+    ratio = found.error / found.tolerance
+    times = f"{ratio:.1e}" if ratio >= 1e6 else f"{ratio:,.0f}".replace(",", " ") if ratio >= 10 else f"{ratio:.1f}"
+    return f"{number(found.error)}, {times} times the tolerated {number(found.tolerance)}"
+
+
+def details(found: Finding) -> list[tuple[str, str]]:
+    """What there is to say about a broken law, by name: error, where, smallest input, cause or hint, source, link."""
+    said = [
+        ("error", size(found)), ("where", found.where), ("smallest", found.smallest), ("hint", found.note),
+        ("behind it", found.source), ("said at", found.link),
+    ]  # fmt: skip
+    if found.verdict == "by design":
+        said[3] = ("reason", found.note)
+    return [(name, text) for name, text in said if text]
+
+
+def grouped(findings: Iterable[Finding]) -> dict[str, list[str]]:
+    """Reasons, each with the laws that give it."""
+    groups: dict[str, list[str]] = {}
+    for found in findings:
+        groups.setdefault(found.note, []).append(found.law)
+    return groups
+
+
+def counted(report: Report) -> str:
+    """The counts in words: "5 laws: 1 FAIL, 4 pass"."""
+    counts = ", ".join(f"{n} {verdict}" for verdict, n in report.counts.items() if n)
+    return f"{_laws(len(report.findings))}: {counts}" if counts else "no law was asked"
+
+
+def meaning(report: Report) -> str:
+    """What the counts mean."""
+    broken, meant = len(report.failed), report.counts["by design"]
+    unjudged = report.counts["not observable"] + report.counts["not applicable"]
+    if broken:
+        also = f", and {meant} more by design, as its documentation says" if meant else ""
+        verdict = f"{report.target} breaks {_laws(broken)}{also}."
+    elif report.counts["pass"]:
+        but = f" but {_laws(meant)} that it breaks by design, as its documentation says" if meant else ""
+        verdict = f"{report.target} obeys every law that could be judged{but}."
+    else:
+        verdict = f"Nothing was shown about {report.target}."
+    return verdict + (f" {_laws(unjudged).capitalize()} could not be judged here." if unjudged else "")
+
+
+def _laws(n: int) -> str:
+    return "1 law" if n == 1 else f"{n} laws"
+
+
+__all__ = ["counted", "details", "grouped", "meaning", "number", "size"]
