@@ -167,6 +167,11 @@ class Target:
         """Whether both ends are to be one tensor; None where nobody says."""
         return None
 
+    @property
+    def promises_scale(self) -> float | None:
+        """What token vectors are to be multiplied by; None where nobody says."""
+        return None
+
     def saved(self, folder: Path) -> "Target":
         """Written into the folder and read again."""
         raise NotApplicable(self.lacks("save"))
