@@ -109,6 +109,16 @@ def test_where_bleu_has_no_run_of_four_words_to_count_it_says_so(file, answers, 
         assert (found["BLEU"].value, found["chrF"].value) == (0, pytest.approx(100))
 
 
+def test_a_model_that_gets_nothing_right_in_some_draws_is_measured_all_the_same(file):
+    """A few sentences, one of them right: many draws of the bootstrap leave it out, and score 0."""
+    task = PairsKind((str(file),), 0.2).task(Tokenizer.bytes(), CONFIG)
+    found = task.score("pairs", ["the cat sat on the mat", "", ""], ["the cat sat on the mat", "xyz", "uvw"])
+    for measure in found.values():
+        assert measure.low == 0 < measure.value < measure.high
+    nothing = task.score("pairs", ["", "q"], ["the cat sat on the mat", "xyz"])
+    assert {(m.low, m.value, m.high) for m in nothing.values()} == {(0, 0, 0)}
+
+
 def test_a_training_pair_longer_than_the_length_is_refused_with_the_length_it_needs(tmp_path, file):
     lines = file.read_text().strip() + "\n" + "x" * 50 + "\ty\n"
     file.write_text(lines)

@@ -16,7 +16,7 @@ from gnomon.models import Model
 from gnomon.tasks.kind import Kind
 from gnomon.tasks.translation import Pair, Translation
 from gnomon.train import Measure, TrainConfig
-from gnomon.train.measure import DRAWS
+from gnomon.train.measure import bootstrap
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric
@@ -173,9 +173,12 @@ def _metrics() -> "tuple[Metric, Metric]":
 
 
 def _of_corpus(metric: "Metric", answers: Sequence[str], references: Sequence[str]) -> Measure:
-    found = metric.corpus_score(list(answers), [list(references)], n_bootstrap=DRAWS)
-    low, high = found._mean - found._ci, found._mean + found._ci
-    return Measure(found.score, min(low, found.score), max(high, found.score), len(answers))
+    """The bootstrap is ours: sacrebleu's own raises TypeError where the score of some draw is exactly 0."""
+    counts = np.array(metric._extract_corpus_statistics(answers, [references]))  # (n, K) whole numbers: a sum scores
+    return bootstrap(
+        lambda times: metric._compute_score_from_stats((times @ counts).round().astype(int).tolist()).score,
+        len(answers),
+    )
 
 
 def _too_short(bleu: "Metric", answers: Sequence[str], references: Sequence[str]) -> str:
