@@ -1,37 +1,50 @@
-"""Anybody's torch module or function, described by hand.
+"""Anybody's torch module or function; what is unusual about it is said by hand.
 
-Torch(model)                                                  # ids (B, T) -> logits (B, T, V)
-Torch(model, masked=lambda ids, mask: model(ids, attention_mask=mask))
-Torch(model, stepped=lambda state, ids: model.step(ids, state))
+Torch(model)                                                   # model(ids (B, T)) -> logits (B, T, V)
+Torch(model, forward=lambda model, ids: model(ids, causal(ids)))
+Torch(model, stepped=lambda model, state, ids: model(ids, state))
+Torch(model, source=lambda model, source, ids: model(source, ids))
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from copy import copy
 from typing import Any
 
 import torch
 from torch import nn
 
+from gnomon.audit.outside.adapters.probe import blocks_of, logits_of, probe, required, takes
 from gnomon.audit.outside.target import Ability, Shift, Target
 from gnomon.audit.subject import NotApplicable
 from gnomon.errors import BadValue
 from gnomon.models.config import Architecture
 from gnomon.shapes import Bool, Float, Int
 
+UNTOLD = 901  #: stream of the source that an encoder-decoder reads until it is told another
+
 
 class Torch(Target):
     """A module or function from ids (B, T) to logits (B, T, V), and what else it can do, each thing as a function.
 
-    masked    (model, ids, mask (B, T), True where real) -> logits
-    placed    (model, ids, positions (B, T)) -> logits
-    placed_mask  (model, ids, mask, positions) -> logits
-    packed    (model, ids, docs (B, T)) -> logits
-    stepped   (model, state or None, ids (B, T)) -> (logits, state)
-    loss      (model, ids) -> scalar, as training computes it
+    forward        (model, ids) -> logits, where model(ids) is not enough
+    masked         (model, ids, mask (B, T), True where real) -> logits
+    placed         (model, ids, positions (B, T)) -> logits
+    placed_mask    (model, ids, mask, positions) -> logits
+    packed         (model, ids, docs (B, T)) -> logits
+    stepped        (model, state or None, ids (B, T)) -> (logits, state)
+    source         (model, source (B, S), ids) -> logits, of an encoder-decoder
+    source_masked  (model, source, mask (B, S), ids) -> logits
+    loss           (model, ids) -> scalar, as training computes it
+    tied           whether both ends are meant to be one tensor
+    scale          what token vectors are meant to be multiplied by
 
-    Each is given the model, so that it can be asked about a copy too. A module is looked into: its embedding is the
-    nn.Embedding with a row for each id, its blocks are the longest nn.ModuleList (or nn.Sequential), its head is the
-    last nn.Linear with an output for each id.
+    Each is given the model, so that it can be asked about a copy too. Logits may also come first in a tuple, or as
+    `logits` in an object or dict. Some things are found out: a forward(src, tgt) has a source; arguments named
+    attention_mask and position_ids are used if all ones and 0, 1, 2, .. change nothing; the table of tokens is the
+    nn.Embedding that is given the ids, the blocks are the list of like modules with most parameters, the head is the
+    last nn.Linear shaped like the table; a table of positions shows where it ends.
+
+    Raises BadValue for a model that cannot be asked, and says what to give.
     """
 
     def __init__(
@@ -41,13 +54,17 @@ class Torch(Target):
         name: str = "",
         vocab: int | None = None,
         architecture: Architecture = "decoder-only",
-        masked: Callable[[Any, Int, Bool], Float] | None = None,
-        placed: Callable[[Any, Int, Int], Float] | None = None,
-        placed_mask: Callable[[Any, Int, Bool, Int], Float] | None = None,
-        packed: Callable[[Any, Int, Int], Float] | None = None,
-        stepped: Callable[[Any, Any, Int], tuple[Float, Any]] | None = None,
+        forward: Callable[[Any, Int], Any] | None = None,
+        masked: Callable[[Any, Int, Bool], Any] | None = None,
+        placed: Callable[[Any, Int, Int], Any] | None = None,
+        placed_mask: Callable[[Any, Int, Bool, Int], Any] | None = None,
+        packed: Callable[[Any, Int, Int], Any] | None = None,
+        stepped: Callable[[Any, Any, Int], tuple[Any, Any]] | None = None,
+        source: Callable[[Any, Int, Int], Any] | None = None,
+        source_masked: Callable[[Any, Int, Bool, Int], Any] | None = None,
         loss: Callable[[Any, Int], Float] | None = None,
         tied: bool | None = None,
+        scale: float | None = None,
         shift: Shift = "unknown",
         window: int | None = None,
         limit: int | None = None,
@@ -55,18 +72,15 @@ class Torch(Target):
         special: frozenset[int] = frozenset(),
         seed: int = 0,
     ) -> None:
-        offers: dict[Ability, object] = {
-            "mask": masked, "positions": placed, "placed mask": placed_mask, "packed": packed, "cache": stepped,
-            "loss": loss,
-            "module": model if isinstance(model, nn.Module) else None,
-        }  # fmt: skip
-        module = model if isinstance(model, nn.Module) else nn.Module()
+        module = model.eval() if isinstance(model, nn.Module) else nn.Module()
+        if source is None and required(module) == ["src", "tgt"]:
+            source = _source_first
         some = next(module.parameters(), torch.zeros(1))
         super().__init__(
             name or getattr(model, "__name__", type(model).__name__),
-            vocab or _vocabulary(module),
-            architecture,
-            layers=len(_longest(module) or (0, 0)),
+            vocab or 2,
+            architecture if source is None else "encoder-decoder",
+            layers=len(blocks_of(module) or (0, 0)),
             dtype=some.dtype,
             device=some.device,
             special=special,
@@ -74,25 +88,90 @@ class Torch(Target):
             limit=limit,
             table_ends=table_ends,
             shift=shift,
-            can=frozenset(ability for ability, offer in offers.items() if offer is not None),
             seed=seed,
         )
-        self.model, self.stepped, self.trained_on, self.tied = model, stepped, loss, tied
+        self.model, self.forward, self.tied, self.scale = model, forward, tied, scale
         self.masked, self.placed, self.placed_mask, self.packed = masked, placed, placed_mask, packed
-        module.eval()
+        self.stepped, self.source, self.source_masked, self.trained_on = stepped, source, source_masked, loss
+        self.read: Int | None = None
+        self.read_mask: Bool | None = None
+        self._must_be_askable(module)
+        self.at = self._look(module, vocab)
+        if forward is None and source is None:
+            self._take_known_names(module)
+        offers: dict[Ability, object] = {
+            "mask": self.masked, "positions": self.placed, "placed mask": self.placed_mask, "packed": packed,
+            "cache": stepped, "loss": loss, "source": source, "module": model if isinstance(model, nn.Module) else None,
+        }  # fmt: skip
+        self.can = frozenset(ability for ability, offer in offers.items() if offer is not None)
+
+    def _must_be_askable(self, module: nn.Module) -> None:
+        wanted = required(module)
+        if self.forward is None and self.source is None and len(wanted) > 1:
+            raise BadValue(
+                f"forward({', '.join(wanted)}) wants more than ids: give the others, "
+                f"Torch(model, forward=lambda model, ids: model(ids, ...)), or say which is the source, "
+                f"Torch(model, source=lambda model, source, ids: model(source, ids))"
+            )
+
+    def _look(self, module: nn.Module, vocab: int | None) -> str | None:
+        """Find out the vocabulary and the end of its positions; the path of the table of tokens."""
+        seen = probe(self.logits, module, self.device)
+        self.vocab = vocab or seen.vocab
+        if self.limit is None and seen.limit is not None:
+            self.limit, self.table_ends = seen.limit, True
+        if seen.embedding is not None:
+            padding = module.get_submodule(seen.embedding).padding_idx
+            self.special |= frozenset() if padding is None else {padding}  # type: ignore[arg-type]
+        return seen.embedding
+
+    def _take_known_names(self, module: nn.Module) -> None:
+        """Use attention_mask and position_ids, if they mean what they mean at Hugging Face."""
+        ids = self.ids(2, 5)
+        ones, counted = torch.ones_like(ids), torch.arange(5, device=self.device).expand(2, -1)
+        if self.masked is None and takes(module, ids, attention_mask=ones):
+            self.masked = _hugging_mask
+        if self.placed is None and takes(module, ids, position_ids=counted):
+            self.placed = _hugging_positions
+        if self.placed_mask is None and takes(module, ids, attention_mask=ones, position_ids=counted):
+            self.placed_mask = _hugging_both
 
     def logits(
         self, ids: Int, mask: Bool | None = None, positions: Int | None = None, docs: Int | None = None
     ) -> Float:
         """See Target. What is asked is handed to the function that was given for it."""
-        if mask is not None and positions is not None and docs is None and self.placed_mask is not None:
-            return _logits(self.placed_mask(self.model, ids, mask, positions))
-        for offer, asked in ((self.masked, mask), (self.placed, positions), (self.packed, docs)):
-            if asked is not None:
-                if offer is None or sum(x is not None for x in (mask, positions, docs)) > 1:
-                    raise NotApplicable(f"{self.name} cannot be asked for this combination")
-                return _logits(offer(self.model, ids, asked))
-        return _logits(self.model(ids))
+        return logits_of(self._asked(ids, mask, positions, docs), ids)
+
+    def _asked(self, ids: Int, mask: Bool | None, positions: Int | None, docs: Int | None) -> Any:
+        match (mask is not None, positions is not None, docs is not None):
+            case (False, False, False):
+                return self._plain(ids)
+            case (True, False, False) if self.masked is not None:
+                return self.masked(self.model, ids, mask)  # type: ignore[arg-type]
+            case (False, True, False) if self.placed is not None:
+                return self.placed(self.model, ids, positions)  # type: ignore[arg-type]
+            case (True, True, False) if self.placed_mask is not None:
+                return self.placed_mask(self.model, ids, mask, positions)  # type: ignore[arg-type]
+            case (False, False, True) if self.packed is not None:
+                return self.packed(self.model, ids, docs)  # type: ignore[arg-type]
+        raise NotApplicable(f"{self.name} cannot be asked for this combination")
+
+    def _plain(self, ids: Int) -> Any:
+        if self.source is None:
+            return self.model(ids) if self.forward is None else self.forward(self.model, ids)
+        source = self.ids(1, 5, UNTOLD).expand(len(ids), -1) if self.read is None else self.read
+        if self.read_mask is None:
+            return self.source(self.model, source, ids)
+        if self.source_masked is None:
+            raise NotApplicable(f"{self.name} takes no mask of its source")
+        return self.source_masked(self.model, source, self.read_mask, ids)
+
+    def told(self, source: Int, mask: Bool | None = None) -> "Torch":
+        """See Target."""
+        self.need("source")
+        other = copy(self)
+        other.read, other.read_mask = source, mask
+        return other
 
     def step(self, state: Any, ids: Int, mask: Bool | None = None, positions: Int | None = None) -> tuple[Float, Any]:
         """See Target."""
@@ -100,7 +179,7 @@ class Torch(Target):
         if mask is not None or positions is not None or self.stepped is None:
             raise NotApplicable(self.lacks("cached mask" if mask is not None else "cached positions"))
         logits, state = self.stepped(self.model, state, ids)
-        return _logits(logits), state
+        return logits_of(logits, ids), state
 
     def loss(self, ids: Int) -> Float:
         """See Target."""
@@ -123,63 +202,51 @@ class Torch(Target):
 
     def embedding(self) -> nn.Module:
         """See Target."""
-        found = [m for m in self.module.modules() if isinstance(m, nn.Embedding) and m.num_embeddings == self.vocab]
-        if not found:
-            raise NotApplicable(f"{self.name} has no nn.Embedding with {self.vocab} rows")
-        return found[0]
+        if self.at is None:
+            raise NotApplicable(f"{self.name} has no nn.Embedding that is given its ids")
+        return self.module.get_submodule(self.at)
 
     def blocks(self) -> nn.ModuleList:
         """See Target."""
-        found = _longest(self.module)
+        found = blocks_of(self.module)
         if found is None:
             raise NotApplicable(f"{self.name} has no nn.ModuleList of blocks")
         return found
 
     def ends(self) -> tuple[nn.Parameter, nn.Parameter]:
         """See Target."""
-        embedding = self.embedding()
-        heads = [m for m in self.module.modules() if isinstance(m, nn.Linear) and m.out_features == self.vocab]
-        if not heads:
-            raise NotApplicable(f"{self.name} has no nn.Linear with {self.vocab} outputs")
-        weights = embedding.weight, heads[-1].weight
-        assert isinstance(weights[0], nn.Parameter)
-        assert isinstance(weights[1], nn.Parameter)
-        return weights[0], weights[1]
+        table = self.embedding().weight
+        heads = [m.weight for m in self.module.modules() if isinstance(m, nn.Linear)]
+        for head in reversed(heads):
+            if isinstance(table, nn.Parameter) and isinstance(head, nn.Parameter) and head.shape == table.shape:
+                return table, head
+        raise NotApplicable(f"{self.name} has no nn.Linear with the shape of its table of tokens")
 
     @property
     def promises_tie(self) -> bool | None:
         """See Target."""
         return self.tied
 
-
-def _logits(out: Any) -> Float:
-    """The logits, from what models return: a tensor, a tuple that begins with one, or an object with `logits`."""
-    first = out[0] if isinstance(out, tuple | list) else getattr(out, "logits", out)
-    if not isinstance(first, torch.Tensor) or first.dim() != 3:
-        shape = tuple(first.shape) if isinstance(first, torch.Tensor) else type(first).__name__
-        raise BadValue(f"logits are a tensor (B, T, V), got {shape}: wrap the model in a function that returns them")
-    return first
+    @property
+    def promises_scale(self) -> float | None:
+        """See Target."""
+        return self.scale
 
 
-def _vocabulary(module: nn.Module) -> int:
-    """Rows of the largest embedding."""
-    rows = [m.num_embeddings for m in module.modules() if isinstance(m, nn.Embedding)]
-    if not rows:
-        raise BadValue("this model does not show how many ids it knows: give vocab=...")
-    return max(rows)
+def _source_first(model: Any, source: Int, ids: Int) -> Any:
+    return model(source, ids)
 
 
-def _longest(module: nn.Module) -> nn.ModuleList | None:
-    """The list with the most parts of one class that hold parameters; an nn.Sequential counts as one."""
-    found = max(_lists(module), key=len, default=None)
-    return found if found is None or isinstance(found, nn.ModuleList) else nn.ModuleList(found)
+def _hugging_mask(model: Any, ids: Int, mask: Bool) -> Any:
+    return model(ids, attention_mask=mask.long())
 
 
-def _lists(module: nn.Module) -> Iterator[nn.ModuleList | nn.Sequential]:
-    for m in module.modules():
-        alike = isinstance(m, nn.ModuleList | nn.Sequential) and len({type(part) for part in m}) == 1
-        if alike and next(m[0].parameters(), None) is not None:
-            yield m
+def _hugging_positions(model: Any, ids: Int, positions: Int) -> Any:
+    return model(ids, position_ids=positions)
+
+
+def _hugging_both(model: Any, ids: Int, mask: Bool, positions: Int) -> Any:
+    return model(ids, attention_mask=mask.long(), position_ids=positions)
 
 
 __all__ = ["Torch"]
