@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from gnomon.attention import Memory
+from gnomon.audit.outside.adapters.angles import angles_of
 from gnomon.audit.outside.adapters.beams import Texts, best
 from gnomon.audit.outside.target import Ability, Shift, Target
 from gnomon.audit.subject import NotApplicable
@@ -218,19 +219,6 @@ class Gnomon(Target):
         return angles_of(tables[0][0, 0], tables[1][0, 0], frequencies if by_length is None else by_length, factor)
 
 
-def angles_of(cos: Float, sin: Float, frequencies: list[float] | Float, factor: float) -> tuple[Float, Float]:
-    """What Target.table gives, from cosines and sines (T, pairs) and what is promised: frequencies of the pairs and a
-    factor on cosines and sines. Of all angles that have this cosine and sine, those next to the promised ones."""
-    cos, sin = cos.double().cpu(), sin.double().cpu()
-    promised = torch.as_tensor(frequencies, dtype=torch.float64, device="cpu")
-    want = torch.arange(len(cos), dtype=torch.float64)[:, None] * promised  # (T, pairs)
-    apart = torch.atan2(sin, cos) - want
-    turn = 2 * torch.pi
-    got = want + apart - turn * (apart / turn).round()
-    length = torch.full((len(cos), 1), factor, dtype=torch.float64)
-    return torch.cat([got, torch.hypot(cos, sin).mean(1, keepdim=True)], 1), torch.cat([want, length], 1)
-
-
 def _abilities(model: Model) -> Iterator[Ability]:
     yield from ("mask", "positions", "placed mask", "module", "save", "resize")
     if not isinstance(model, EncoderDecoder):
@@ -294,4 +282,4 @@ def _shift(model: Model) -> Shift:
     return "changed" if any(p.acts == "input" for p in encodings) else "unknown"
 
 
-__all__ = ["Gnomon", "angles_of"]
+__all__ = ["Gnomon"]

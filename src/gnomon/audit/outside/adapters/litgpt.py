@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from gnomon.audit.outside.adapters.gnomon import angles_of
+from gnomon.audit.outside.adapters.angles import angles_of
 from gnomon.audit.outside.target import Target
 from gnomon.audit.subject import NotApplicable
 from gnomon.positions.scaling import Linear, Llama3, Scaling, YaRN, plain_frequencies
