@@ -1,7 +1,7 @@
 """Stacks of torch.nn: nn.TransformerEncoder, nn.TransformerDecoder, nn.Transformer.
 
-They turn vectors into vectors, so a drawn embedding, positions of one's own and a head are put around them; laws then ask
-what the stack does with masks.
+They turn vectors into vectors, so a drawn embedding, positions of one's own and a head are put around them; laws then
+ask what the stack does with masks.
 """
 
 from collections.abc import Callable
