@@ -1,6 +1,6 @@
-"""Loading: seconds and private memory for a Hugging Face folder of 135 M parameters, after the imports.
+"""Loading: seconds and private memory for a model of 135 M parameters in each kind of file, after the imports.
 
-The folder is made first (SmolLM2's sizes, random weights, float32) and is in the page cache. Each load is a process of
+The files are made first (SmolLM2's sizes, random weights, float32; q8_0 in GGUF) and are in the page cache. Each load is a process of
 its own; private memory is what `Anonymous` in /proc/self/smaps_rollup grows by, as a share of the model's own size.
 """
 
@@ -32,6 +32,7 @@ print(f"{seconds:6.2f} s   private memory {(private() - before) / size:5.2f} x t
 
 if __name__ == "__main__":
     import gnomon as gn
+    from gnomon.checkpoints import gguf
 
     print(machine())
     with tempfile.TemporaryDirectory() as folder:
@@ -39,8 +40,9 @@ if __name__ == "__main__":
         made = {
             "Hugging Face folder": gn.save_hf(model, Path(folder, "hf")),
             "run folder": gn.save_model(Path(folder, "run"), model),
+            "GGUF file": gguf.save(model, Path(folder, "m.gguf"), "q8_0"),
         }
-        print(f"\n{sum(w.numel() for w in model.parameters()):,} parameters, float32 on disk")
+        print(f"\n{sum(w.numel() for w in model.parameters()):,} parameters")
         for name, path in made.items():
             for dtype in ("float32", "bfloat16"):
                 script = [sys.executable, "-c", ONE_LOAD, str(path), dtype]

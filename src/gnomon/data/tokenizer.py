@@ -45,13 +45,16 @@ class Tokenizer:
     id, unless ``special=True`` asks for it. No token is ever added that the text does not hold.
     """
 
-    def __init__(self, text: str, end_mark: str | None = None, chat_template: str | None = None) -> None:
-        """Read the text of a ``tokenizer.json``; ``end_mark`` names end-of-text where its name is an unusual one.
-        ``chat_template``: how a conversation becomes a text, in Jinja, see ``gnomon.data.chat``."""
+    def __init__(
+        self, given: str | tokenizers.Tokenizer, end_mark: str | None = None, chat_template: str | None = None
+    ) -> None:
+        """Take the text of a ``tokenizer.json``, or the library's object; ``end_mark`` names end-of-text where its name
+        is an unusual one. ``chat_template``: how a conversation becomes a text, in Jinja, see ``gnomon.data.chat``."""
+        spec = json.loads(given if isinstance(given, str) else given.to_str())
+        decoder_steps(spec)
         # A file may carry truncation and padding from its last use: both would change texts in silence.
-        self._spec: dict[str, Any] = json.loads(text) | {"truncation": None, "padding": None}
-        decoder_steps(self._spec)
-        self._core = tokenizers.Tokenizer.from_str(text)
+        self._text = json.dumps(spec | {"truncation": None, "padding": None}, ensure_ascii=False)
+        self._core = tokenizers.Tokenizer.from_str(given) if isinstance(given, str) else given
         self._core.no_truncation()
         self._core.no_padding()
         vocab = self._core.get_vocab(with_added_tokens=True)
@@ -232,11 +235,18 @@ class Tokenizer:
         return known
 
     @property
+    def _spec(self) -> dict[str, Any]:
+        """The ``tokenizer.json`` as objects, which take ten times the room of its text: made when they are asked for."""
+        spec: dict[str, Any] = json.loads(self._text)
+        return spec
+
+    @cached_property
     def kind(self) -> str:
         """What the vocabulary holds: "bytes", "characters", "bpe", or the model type of a foreign file."""
-        model = self._spec["model"]
+        spec = self._spec
+        model = spec["model"]
         if model["type"] == "BPE" and not model["merges"]:
-            return "bytes" if "ByteLevel" in decoder_steps(self._spec) else "characters"
+            return "bytes" if "ByteLevel" in decoder_steps(spec) else "characters"
         return str(model["type"]).lower()
 
     @cached_property
@@ -278,7 +288,8 @@ class Tokenizer:
     @cached_property
     def sha256(self) -> str:
         """Fingerprint of everything that decides which ids a text gets."""
-        content = [self._spec[key] for key in ("added_tokens", "normalizer", "pre_tokenizer", "model", "decoder")]
+        spec = self._spec
+        content = [spec[key] for key in ("added_tokens", "normalizer", "pre_tokenizer", "model", "decoder")]
         return hashlib.sha256(json.dumps([content, self.eos_id]).encode()).hexdigest()
 
     @cached_property

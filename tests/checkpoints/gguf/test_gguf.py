@@ -2,6 +2,8 @@
 
 import itertools
 import struct
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -295,3 +297,21 @@ def test_longrope_is_written_without_a_factor(tmp_path: Path) -> None:
 def test_a_dtype_that_is_not_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadValue, match="q8_0"):
         save(model_of("llama"), tmp_path / "m.gguf", "q8")  # type: ignore[arg-type]
+
+
+# ------------------------------------------------------------------ memory
+
+PEAK = Path(__file__).parents[1] / "peak.py"
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="Linux tells how much memory is private")
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_decoding_takes_no_second_copy_of_the_model(tmp_path: Path, dtype: str) -> None:
+    """Weights are decoded some rows at a time into where they stay."""
+    small = save(model_of("llama"), tmp_path / "small.gguf", dtype="q8_0")
+    sizes = {"vocab_size": 8000, "d_model": 256, "n_layers": 12, "n_heads": 4, "d_ff": 2048, "init_std": 0.3}
+    big = save(gn.DecoderOnly(**{**LLAMA, **sizes}), tmp_path / "big.gguf", dtype="q8_0")
+    script = [sys.executable, str(PEAK), str(small), str(big), dtype]
+    taken, size = map(int, subprocess.run(script, capture_output=True, text=True, check=True).stdout.split())
+    assert size > 4e7
+    assert taken <= 1.15 * size

@@ -335,20 +335,7 @@ def offline(cache, monkeypatch):
 # ------------------------------------------------------------------ memory
 
 
-MEASURE = """
-import sys, torch, gnomon.checkpoints.hf
-from gnomon.checkpoints import load
-from pathlib import Path
-
-def private():
-    lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
-    return sum(int(line.split()[1]) for line in lines if line.startswith("Anonymous:")) * 1024
-
-load(sys.argv[1])  # what is imported on the way, and what the allocator keeps
-before = private()
-model = load(sys.argv[2], dtype=sys.argv[3])
-print(private() - before, sum(w.numel() * w.element_size() for w in model.parameters()))
-"""
+PEAK = Path(__file__).parents[1] / "peak.py"
 
 
 @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="Linux tells how much memory is private")
@@ -365,7 +352,7 @@ def test_loading_takes_no_second_copy_of_the_model(tmp_path, folder, dtype, most
         "bias": False,
     }
     save_hf(gn.DecoderOnly(**sizes, activation="silu", norm="rmsnorm"), tmp_path / "big")
-    script = [sys.executable, "-c", MEASURE, str(folder), str(tmp_path / "big"), dtype]
+    script = [sys.executable, str(PEAK), str(folder), str(tmp_path / "big"), dtype]
     taken, size = map(int, subprocess.run(script, capture_output=True, text=True, check=True).stdout.split())
     assert size > 2 * 8e6
     assert taken <= most * size

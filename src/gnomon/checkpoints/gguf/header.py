@@ -22,7 +22,7 @@ from gnomon.errors import BadInput
 _SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _STRING, _ARRAY = 8, 9
 VERSIONS = (2, 3)
-CHUNK = 1 << 20  # numbers decoded at a time
+CHUNK = 1 << 18  # numbers decoded at a time
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -16,7 +16,7 @@ from gnomon.checkpoints.gguf.keys import Keys, shortest
 from gnomon.checkpoints.gguf.rope import FACTORS
 from gnomon.checkpoints.gguf.settings import read_settings
 from gnomon.checkpoints.gguf.tokenizer import read_tokenizer
-from gnomon.checkpoints.weights import faults, on_meta
+from gnomon.checkpoints.weights import faults, give, on_meta
 from gnomon.errors import BadInput, BadValue, unknown
 from gnomon.models import Model, ModelConfig
 
@@ -41,11 +41,12 @@ def load(path: str | Path, device: torch.device | str = "cpu", dtype: torch.dtyp
     own = {name: tuple(weight.shape) for name, weight in model.state_dict().items()}
     where = parts(family, own)
     _compare(file.path, tensor_shapes(where, own), shapes, sorted(own.keys() - where.keys()))
-    model = model.to(dtype).to_empty(device=device)
-    _fill(model, file, family, config, where)
     model.tokenizer = read_tokenizer(file)
     if model.tokenizer is not None and model.tokenizer.vocab_size > config.vocab_size:
         raise BadInput(f"{path} has {model.tokenizer.vocab_size} tokens, but a table of {config.vocab_size} rows")
+    file.metadata.clear()  # a vocabulary as Python's strings: what is not needed any more makes room for the weights
+    give(model, {name: torch.empty(shape, dtype=dtype, device=device) for name, shape in own.items()}, device)
+    _fill(model, file, family, config, where)
     return model.eval()
 
 

@@ -83,10 +83,8 @@ def read_tokenizer(file: GGUF) -> Tokenizer | None:
         raise BadInput(f"{file.path}: {unknown('tokenizer', str(kind), _READERS)}")
     tokens, kinds = _tokens(file)
     try:
-        text = (
-            told[WHOLE] if WHOLE in told else _begun(_READERS[kind](file, tokens, kinds), kind, told, tokens).to_str()
-        )
-        return Tokenizer(text, _named(told, tokens, "eos"), template)
+        given = told[WHOLE] if WHOLE in told else _begun(_READERS[kind](file, tokens, kinds), kind, told, tokens)
+        return Tokenizer(given, _named(told, tokens, "eos"), template)
     except (BadValue, BadInput) as error:
         raise BadInput(f"{file.path}: {error}") from error
     except Exception as error:  # the library raises bare Exception for what cannot be
