@@ -236,7 +236,7 @@ class Tokenizer:
 
     @property
     def _spec(self) -> dict[str, Any]:
-        """The ``tokenizer.json`` as objects, which take ten times the room of its text: made when they are asked for."""
+        """The ``tokenizer.json`` as objects: ten times the room of its text, so made when they are asked for."""
         spec: dict[str, Any] = json.loads(self._text)
         return spec
 
