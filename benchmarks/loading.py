@@ -1,8 +1,8 @@
 """Loading: seconds and private memory for a model of 135 M parameters in each kind of file, after the imports.
 
-The files are made first (SmolLM2's sizes, random weights, float32; q8_0 in GGUF) and are in the page cache. Each load is
-a process of its own; private memory is what `Anonymous` in /proc/self/smaps_rollup grows by, as a share of the model's
-own size.
+The files are made first (SmolLM2's sizes, random weights, float32; q8_0 in GGUF) and are in the page cache. Each load
+is a process of its own; private memory is what `Anonymous` in /proc/self/smaps_rollup grows by, as a share of the
+model's own size.
 """
 
 import subprocess
