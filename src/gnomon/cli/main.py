@@ -30,6 +30,7 @@ COMMANDS = {
     "lab": "Measure encodings beside each other, far past their training length.",
     "plot": "Draw an encoding: heat map, wavelengths, scores, biases, saturation.",
     "inspect": "Follow a text through a model: ids, vectors, positions, attention, next tokens.",
+    "audit": "Find faults of position, masks, caches and tying in any model.",
     "extend": "Let a model read further than it was trained to.",
     "retrofit": "Give a model another position encoding.",
     "convert": "Write a model in the files of another program.",

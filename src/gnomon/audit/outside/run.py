@@ -47,7 +47,7 @@ def audit(
 
     model     a Target, a model of Gnomon, transformers, x-transformers or litgpt, any torch module or function from ids
               (B, T) to logits (B, T, V)
-    only      names of the laws to ask; skip: names of those to leave out
+    only      names of the laws to ask, or how they begin; skip: of those to leave out
     seed      of all that is drawn: the same seed gives the same report
     length    tokens of the inputs
     progress  called before each law with its number, how many there are and its name, and once after the last
@@ -105,12 +105,18 @@ def laws_of(
 
 
 def chosen(only: Iterable[str], skip: Iterable[str]) -> Sequence[Rule]:
-    """The laws asked for, in their own order."""
-    only, skip = list(only), list(skip)
-    for name in (*only, *skip):
-        if name not in RULES:
-            raise unknown("law", name, RULES)
-    return [found for name, found in RULES.items() if (not only or name in only) and name not in skip]
+    """The laws asked for, in their own order; a name may be the beginning of names."""
+    asked = {name for text in only for name in named(text)} or set(RULES)
+    left_out = {name for text in skip for name in named(text)}
+    return [found for name, found in RULES.items() if name in asked - left_out]
+
+
+def named(text: str) -> list[str]:
+    """The law of this name, else all whose names begin so. Raises BadValue where there is none."""
+    found = [text] if text in RULES else [name for name in RULES if text and name.startswith(text)]
+    if not found:
+        raise unknown("law", text, RULES)
+    return found
 
 
 def about(t: Target, length: int = LENGTH) -> dict[str, Any]:
@@ -141,4 +147,4 @@ def _silent(done: int, total: int, law: str) -> None:
     """Progress that nobody watches."""
 
 
-__all__ = ["Interrupted", "Progress", "about", "audit", "check", "chosen", "laws_of"]
+__all__ = ["Interrupted", "Progress", "about", "audit", "check", "chosen", "laws_of", "named"]

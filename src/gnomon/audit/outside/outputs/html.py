@@ -104,10 +104,11 @@ def _meter(found: Finding) -> str:
     """A bar that reaches the mark in its middle where the error is just what is tolerated."""
     if found.error == 0:
         share = 0.0
-    elif found.tolerance == 0 or not found.error < inf:
+    elif not (found.error < inf and found.tolerance > 0):
         share = 1.0
     else:
-        share = min(max(0.5 + log10(found.error / found.tolerance) / (2 * DECADES), 0.02), 1.0)
+        decades = log10(found.error) - log10(found.tolerance)
+        share = min(max(0.5 + decades / (2 * DECADES), 0.02), 1.0)
     return f'<i class="meter {_class(found.verdict)}" aria-hidden="true"><i style="width:{share:.0%}"></i></i>'
 
 

@@ -63,10 +63,12 @@ def _row(found: Finding, width: int, colour: bool) -> Iterator[str]:
 
 def _broken(found: Finding, width: int, colour: bool) -> list[str]:
     """A law that is broken, by mistake or by design: everything there is to know about it."""
-    title = _painted(found.verdict, CODES[found.verdict], colour) + GAP + _painted(found.law, "1", colour)
+    start = len(found.verdict + GAP)
+    first, *more = textwrap.wrap(found.law, width - start) or [""]
+    title = _painted(found.verdict, CODES[found.verdict], colour) + GAP + _painted(first, "1", colour)
     named = max(len(name) for name, _ in details(found)) + len(GAP)
     lines = [line for name, text in details(found) for line in _wrapped(text, width, INDENT + name.ljust(named))]
-    return [title, *_wrapped(found.sentence, width, INDENT), *lines]
+    return [title, *(" " * start + line for line in more), *_wrapped(found.sentence, width, INDENT), *lines]
 
 
 def _left_open(report: Report, verdict: Verdict, width: int, colour: bool) -> list[str]:

@@ -1,0 +1,187 @@
+"""What a user types to say which model: a checkpoint, or a callable that returns a model.
+
+runs/mine  ./SmolLM2  model.gguf  smollm2-135m-instruct  OWNER/MODEL     a checkpoint, see gnomon.checkpoints.load
+mymodels:small  tests.models:tiny  student.py:GPT                        imported, and called without arguments
+"""
+
+import importlib
+import importlib.util
+import inspect
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import nn
+
+from gnomon.audit.outside.adapters import target
+from gnomon.audit.outside.target import Target
+from gnomon.checkpoints import load, save_hf
+from gnomon.checkpoints.load import find
+from gnomon.checkpoints.native import CONFIG, read_json
+from gnomon.errors import BadInput, BadValue, GnomonError, unknown
+
+THROUGH = ("gnomon", "transformers")
+_CALLABLE = re.compile(r"(?P<where>.+\.py|[A-Za-z_][\w.]*):(?P<what>[A-Za-z_][\w.]*)")
+
+
+def resolve(text: str, through: str | None = None, seed: int = 0, device: torch.device | str = "cpu") -> Target:
+    """The Target that `text` names, on this device. Checkpoints are computed in float32, whatever they are stored in.
+
+    text     a run folder, Hugging Face folder, .gguf file, hub name or name of a pulled model; module:callable or
+             path/file.py:callable, which is called without arguments for a model, a Target or a function from ids to
+             logits
+    through  the library that computes a checkpoint: gnomon (None) or transformers
+
+    Raises BadValue for a callable that there is not or that gives no model, BadInput for a checkpoint that cannot be
+    read, and where the transformers library is asked for and missing.
+    """
+    if through not in (None, *THROUGH):
+        raise unknown("library", str(through), THROUGH)
+    match = None if Path(text).exists() else _CALLABLE.fullmatch(text)
+    if match is None:
+        named = _through_transformers(text, device) if through == "transformers" else load(text, device, torch.float32)
+        found = target(named, seed)
+        found.name = f"{text} ({type(named).__name__})"
+        return found
+    if through is not None:
+        raise BadValue(f"{text} is asked as it is: --with is for checkpoints, whose library can be chosen")
+    made = _made(text, match["where"], match["what"], seed)
+    found = target(made.to(device) if isinstance(made, nn.Module) else made, seed)
+    found.name = found.name if isinstance(made, Target) else text
+    return found
+
+
+# ------------------------------------------------------------------ a callable
+
+
+def _made(text: str, where: str, what: str, seed: int) -> Any:
+    """What the callable returned; what is a model already is not called."""
+    with _here(where):
+        found = _attribute(_imported(text, where), what)
+        if isinstance(found, nn.Module | Target):
+            return found
+        if not callable(found):
+            raise BadValue(f"{text} is {type(found).__name__} {found!r}: name a model, or a function that returns one")
+        if needed := _needed(found):
+            raise BadValue(
+                f"{text} cannot be called without {' and '.join(needed)}: write a function without arguments that "
+                "returns the model, and name that"
+            )
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            try:
+                made = found()
+            except GnomonError:
+                raise
+            except Exception as error:  # whatever anybody's constructor raises
+                raise BadInput(f"{text} was called and raised {type(error).__name__}: {error}") from error
+    if made is None:
+        raise BadValue(f"{text} returned nothing: it ends without `return model`")
+    if not callable(made) and not isinstance(made, Target):
+        raise BadValue(f"{text} returned {type(made).__name__}: it should return a model, a Target or a function")
+    return made
+
+
+@contextmanager
+def _here(where: str) -> Iterator[None]:
+    """Modules are found in the present folder, or beside the file that is named."""
+    path = list(sys.path)
+    sys.path.insert(0, str(Path(where).resolve().parent if where.endswith(".py") else Path.cwd()))
+    try:
+        yield
+    finally:
+        sys.path[:] = path
+
+
+def _imported(text: str, where: str) -> ModuleType:
+    try:
+        return _of_file(Path(where)) if where.endswith(".py") else importlib.import_module(where)
+    except ModuleNotFoundError as error:
+        if error.name is not None and where.startswith(error.name):
+            raise BadValue(f"{text}: there is no module {error.name} in {Path.cwd()} or among the installed") from error
+        raise BadInput(f"{text}: {where} needs {error.name}, which is not installed") from error
+    except GnomonError:
+        raise
+    except Exception as error:  # whatever runs when it is imported
+        raise BadInput(f"{text}: importing {where} raised {type(error).__name__}: {error}") from error
+
+
+def _of_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise BadValue(f"there is no file {path}")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module  # dataclasses look their module up there
+    spec.loader.exec_module(module)
+    return module
+
+
+def _attribute(module: ModuleType, what: str) -> Any:
+    found: Any = module
+    for name in what.split("."):
+        own = [known for known in vars(found) if not known.startswith("_")]
+        if name not in dir(found):
+            raise unknown(f"name in {getattr(found, '__name__', what)}", name, own)
+        found = getattr(found, name)
+    return found
+
+
+def _needed(found: Any) -> list[str]:
+    """Names of the arguments that a callable cannot do without."""
+    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    try:
+        parameters = inspect.signature(found).parameters.values()
+    except (TypeError, ValueError):  # written in C
+        return []
+    return [p.name for p in parameters if p.default is inspect.Parameter.empty and p.kind not in kinds]
+
+
+# ------------------------------------------------------------------ through the transformers library
+
+
+def _through_transformers(text: str, device: torch.device | str) -> Any:
+    """A checkpoint as a model of transformers. One in another format is read by Gnomon first, and written as a folder
+    that transformers reads, if there is a family that can say all of it."""
+    try:
+        transformers = importlib.import_module("transformers")
+    except ImportError as error:
+        raise BadInput(
+            f"--with transformers needs the transformers library: pip install transformers ({error})"
+        ) from error
+    transformers.logging.disable_progress_bar()
+    path = find(text)
+    if path.is_dir() and (path / CONFIG).is_file() and "model_type" in read_json(path / CONFIG):
+        return _pretrained(transformers, path, device)
+    model = load(path, dtype=torch.float32)
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            save_hf(model, folder)
+        except BadValue as error:
+            raise BadInput(f"{text} is no model that transformers has a class for: {error}") from error
+        return _pretrained(transformers, Path(folder), device)
+
+
+def _pretrained(transformers: Any, folder: Path, device: torch.device | str) -> Any:
+    """The model of a folder, as the class that its config names."""
+    names = read_json(folder / CONFIG).get("architectures") or ["AutoModel"]
+    cls = getattr(transformers, str(names[0]), None)
+    if cls is None:
+        raise BadInput(
+            f"{folder}: transformers {transformers.__version__} has no class {names[0]}; if it comes with code of its "
+            "own, load it yourself and give module:callable"
+        )
+    try:
+        return cls.from_pretrained(folder, dtype=torch.float32).to(device)
+    except Exception as error:  # of whatever part of it
+        raise BadInput(f"transformers cannot load {folder}: {type(error).__name__}: {error}") from error
+
+
+__all__ = ["THROUGH", "resolve"]

@@ -1,0 +1,168 @@
+"""`gnomon audit TARGET`: the laws of position, masks, caches and tying, asked about anybody's model."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gnomon.cli.failures import THRESHOLD
+from gnomon.cli.options import (
+    TakesModel,
+    device_option,
+    import_option,
+    json_option,
+    quiet_option,
+    seed_option,
+    threads_option,
+)
+from gnomon.cli.output import print_json
+from gnomon.errors import BadValue
+
+if TYPE_CHECKING:
+    from gnomon.audit import Report, Target
+
+COUNTED = ("by-design", "not-observable", "not-applicable")  # verdicts that --fail-on may add to FAIL
+NEVER = "never"
+
+
+@click.command("audit", cls=TakesModel)
+@click.argument("target", required=False)
+@click.option(
+    "--with",
+    "through",
+    type=click.Choice(["gnomon", "transformers"]),
+    help="The library that computes a checkpoint.  [default: gnomon]",
+)
+@click.option("--laws", "list_laws", is_flag=True, help="List the laws instead.")
+@click.option("--only", metavar="LAW", multiple=True, help="A law to ask, or how names begin; may be repeated.")
+@click.option("--skip", metavar="LAW", multiple=True, help="A law to leave out, likewise.")
+@click.option(
+    "--fail-on",
+    type=click.Choice([*COUNTED, NEVER]),
+    multiple=True,
+    help="Exit with 1 for this verdict too, or never; may be repeated.  [default: a FAIL alone]",
+)
+@click.option("--junit", type=click.Path(path_type=Path), help="Write JUnit XML into this file.")
+@click.option("--sarif", type=click.Path(path_type=Path), help="Write SARIF 2.1.0 into this file.")
+@click.option("--html", type=click.Path(path_type=Path), help="Write a page that needs no other file.")
+@seed_option
+@device_option
+@threads_option
+@import_option
+@json_option
+@quiet_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    target: str | None,
+    through: str | None,
+    list_laws: bool,
+    only: tuple[str, ...],
+    skip: tuple[str, ...],
+    fail_on: tuple[str, ...],
+    junit: Path | None,
+    sarif: Path | None,
+    html: Path | None,
+    seed: int,
+    device: str,
+    threads: int | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Find faults of position, masks, caches and tying in any model.
+
+    TARGET is a run folder, a Hugging Face folder or hub name, a .gguf file, the name of a pulled model, or
+    module:callable, which is imported and called for a model. Exits with 1 if the model breaks a law.
+    """
+    from gnomon.audit.outside.resolve import resolve
+    from gnomon.audit.outside.run import Interrupted, chosen
+    from gnomon.device import resolve_device, set_threads
+
+    if list_laws:
+        _list(as_json)
+        return
+    if target is None:
+        raise BadValue("say what to audit: a run, a checkpoint or module:callable; --laws lists the laws")
+    if NEVER in fail_on and len(fail_on) > 1:
+        raise BadValue("--fail-on never and another --fail-on contradict each other: give one")
+    chosen(only, skip)  # a wrong name is told before a large model is loaded
+    set_threads(threads)
+    model = resolve(target, through, seed, resolve_device(device))
+    try:
+        report = _asked(model, only, skip, seed, quiet or as_json)
+    except Interrupted as stopped:
+        if not as_json:
+            _show(stopped.report)
+            click.echo(f"\n{stopped}: nothing is said about the others", err=True)
+        raise
+    files = {".xml": junit, ".sarif": sarif, ".html": html}
+    if as_json:
+        _write(report, files)
+        print_json(report.as_dict())
+    else:
+        _show(report)
+        written = _write(report, files)
+        if written and not quiet:
+            click.echo(f"\nWritten: {', '.join(written)}")
+    ctx.exit(THRESHOLD if _fails(report, fail_on) else 0)
+
+
+def _asked(model: "Target", only: tuple[str, ...], skip: tuple[str, ...], seed: int, quiet: bool) -> "Report":
+    """The audit, under a bar over the laws that names the one being asked."""
+    from tqdm import tqdm
+
+    from gnomon.audit.outside.run import audit
+
+    with tqdm(unit="law", leave=False, disable=True if quiet else None, dynamic_ncols=True) as bar:
+
+        def progress(done: int, total: int, law: str) -> None:
+            bar.total = total
+            bar.set_description_str(law, refresh=False)
+            bar.update(done - bar.n)
+            bar.refresh()
+
+        return audit(model, only=only, skip=skip, seed=seed, progress=progress)
+
+
+def _show(report: "Report") -> None:
+    """The table, as wide as the terminal within reason; colour only where a person reads it."""
+    width = min(max(shutil.get_terminal_size((100, 24)).columns, 80), 120)
+    click.echo(report.table(width, colour=sys.stdout.isatty() and "NO_COLOR" not in os.environ))
+
+
+def _write(report: "Report", files: dict[str, Path | None]) -> list[str]:
+    """Write the files that were asked for, and name them."""
+    from gnomon.audit.outside.outputs import save
+
+    asked = {kind: path for kind, path in files.items() if path is not None}
+    for kind, path in asked.items():
+        save(report, path, kind)
+    return [str(path) for path in asked.values()]
+
+
+def _fails(report: "Report", fail_on: tuple[str, ...]) -> bool:
+    if NEVER in fail_on:
+        return False
+    return not report.ok or any(f.verdict.replace(" ", "-") in fail_on for f in report.findings)
+
+
+def _list(as_json: bool) -> None:
+    """Every law: its name, its sentence, and the paper or the fault behind it."""
+    from gnomon.audit import RULES
+
+    if as_json:
+        laws = [
+            {"name": law.name, "sentence": law.sentence, "source": law.source, "hint": law.hint}
+            for law in RULES.values()
+        ]
+        print_json({"laws": laws})
+        return
+    for law in RULES.values():
+        click.echo(f"{click.style(law.name, bold=True)}\n    {law.sentence}\n    Behind it: {law.source}")
+
+
+__all__ = ["command"]

@@ -1,0 +1,306 @@
+"""Every format says all that a report says, and nothing that a model calls itself gets out of its place."""
+
+import json
+import os
+import re
+from html.parser import HTMLParser
+from math import inf, nan
+from pathlib import Path
+from typing import get_args
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gnomon.audit import Finding, Report
+from gnomon.audit.outside.outputs import WRITERS, junit, page, sarif, save
+from gnomon.audit.outside.rule import Verdict
+from gnomon.errors import BadInput, BadValue
+
+HOSTILE = "<script>alert('1')</script> & \"quoted\" ]]> \x1b[31m\x00\ud800 {} %s"
+NOISE = st.text(max_size=40) | st.sampled_from([HOSTILE, "", "x" * 150, "javascript:alert(1)", "a\nb\tc"])
+NUMBERS = st.floats(min_value=0) | st.just(nan)
+
+
+def finding(law: str, verdict: Verdict, **said: object) -> Finding:
+    return Finding(law, f"The sentence of {law}.", verdict, **said)  # type: ignore[arg-type]
+
+
+@st.composite
+def reports(draw: st.DrawFn) -> Report:
+    """Any report whose laws are numbered, so that each can be looked for by a name of its own."""
+    verdicts = draw(st.lists(st.sampled_from(get_args(Verdict)), max_size=6))
+    said = ("where", "smallest", "note", "link", "source")
+    findings = [
+        Finding(
+            f"law-{n}-of-many",
+            draw(NOISE),
+            verdict,
+            draw(NUMBERS),
+            draw(NUMBERS),
+            **{name: draw(NOISE) for name in said},
+        )
+        for n, verdict in enumerate(verdicts)
+    ]
+    return Report(draw(NOISE), {"dtype": "float32", "seed": 0, "noise": draw(NOISE)}, tuple(findings))
+
+
+@pytest.fixture
+def report() -> Report:
+    """One finding of each verdict, by a model with a hostile name."""
+    return Report(
+        HOSTILE,
+        {"dtype": "float32", "defined": "model.py:12"},
+        (
+            finding(
+                "causality", "FAIL", error=0.5, tolerance=1e-5, where="token 3", smallest="ids [[1]]", note=HOSTILE
+            ),
+            finding("cached = full", "pass", error=1e-7, tolerance=1e-5),
+            finding("table end", "by design", error=inf, note="it clamps", link="https://example.org/a?b&c"),
+            finding("shift", "not observable", note="seen by: rope"),
+            finding("beam", "not applicable", note="has no cache"),
+        ),
+    )
+
+
+# ------------------------------------------------------------------ all formats
+
+
+@settings(max_examples=25, deadline=None)
+@given(reports())
+def test_every_finding_appears_in_every_format(report: Report) -> None:
+    for ending, write in WRITERS.items():
+        text = write(report)
+        for found in report.findings:
+            assert found.law in text, ending
+
+
+@settings(max_examples=25, deadline=None)
+@given(reports())
+def test_every_format_is_text_that_a_file_and_a_terminal_can_hold(report: Report) -> None:
+    for write in WRITERS.values():
+        assert all(c.isprintable() or c == "\n" for c in write(report))
+        write(report).encode()
+
+
+def test_the_same_report_gives_the_same_files(report: Report) -> None:
+    again = Report(report.target, report.about, report.findings)
+    assert [write(report) for write in WRITERS.values()] == [write(again) for write in WRITERS.values()]
+
+
+@pytest.mark.parametrize("ending", WRITERS)
+def test_what_is_written_is_there_whole_or_not_at_all(
+    report: Report, ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / f"audit{ending}"
+    report.save(path)
+    before = path.read_text(encoding="utf-8")
+    assert before == WRITERS[ending](report).rstrip("\n") + "\n"
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(BadInput, match="No space left"):
+        Report("another", {}, ()).save(path)
+    assert path.read_text(encoding="utf-8") == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_ending_that_says_no_format_names_the_nearest(report: Report, tmp_path: Path) -> None:
+    with pytest.raises(BadValue, match="did you mean '.html'"):
+        report.save(tmp_path / "audit.htm")
+    save(report, tmp_path / "audit.htm", ".html")
+    assert (tmp_path / "audit.htm").read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+# ------------------------------------------------------------------ the table
+
+
+@settings(max_examples=25, deadline=None)
+@given(reports(), st.integers(80, 120))
+def test_no_line_of_the_table_is_wider_than_the_terminal(report: Report, width: int) -> None:
+    assert max(map(len, report.table(width).splitlines())) <= width
+
+
+def test_colour_adds_nothing_to_the_words(report: Report) -> None:
+    painted = report.table(colour=True)
+    assert "\x1b[" in painted
+    assert re.sub(r"\x1b\[[0-9;]*m", "", painted) == report.table() == str(report)
+
+
+def test_the_table_says_what_to_do_about_a_failure(report: Report) -> None:
+    text = str(report)
+    for said in ("50 000 times the tolerated 1e-05", "token 3", "ids [[1]]", "it clamps", "https://example.org/a?b&c"):
+        assert said in text
+    counts = "5 laws: 1 FAIL, 1 pass, 1 not observable, 1 by design, 1 not applicable."
+    assert counts in " ".join(text.splitlines()[-4:])
+
+
+def test_laws_with_one_reason_stand_together() -> None:
+    findings = [finding(name, "not applicable", note="has no cache") for name in ("beam", "reorder")]
+    text = str(Report("model", {}, (*findings, finding("other", "not applicable", note="has no mask"))))
+    assert "    beam, reorder\n        has no cache\n    other\n        has no mask" in text
+    assert text.count("has no cache") == 1
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "meaning"),
+    [
+        (["pass", "pass"], "model obeys every law that could be judged."),
+        (["pass", "by design"], "model obeys every law that could be judged but 1 law that it breaks by design"),
+        (["pass", "not observable"], "1 law could not be judged here."),
+        (["FAIL", "by design"], "model breaks 1 law, and 1 more by design"),
+        (["not applicable"], "Nothing was shown about model."),
+        ([], "no law was asked"),
+    ],
+)
+def test_the_last_line_says_what_the_counts_mean(verdicts: list[Verdict], meaning: str) -> None:
+    report = Report("model", {}, tuple(finding(f"law {n}", verdict) for n, verdict in enumerate(verdicts)))
+    assert meaning in " ".join(str(report).split())
+
+
+# ------------------------------------------------------------------ JSON
+
+
+def test_json_holds_every_key_of_a_finding_and_no_number_that_json_has_not(report: Report) -> None:
+    nans = Report("model", {}, (finding("law", "FAIL", error=nan, tolerance=inf),))
+    found = json.loads(WRITERS[".json"](nans), parse_constant=pytest.fail)["findings"][0]
+    assert (found["error"], found["tolerance"]) == ("inf", "inf")
+    payload = json.loads(WRITERS[".json"](report))
+    assert list(payload) == ["format", "target", "about", "ok", "counts", "findings"]
+    assert payload["counts"] == dict.fromkeys(get_args(Verdict), 1)
+    for key in Finding.__dataclass_fields__:
+        assert key in payload["findings"][0]
+        assert key in (Report.as_dict.__doc__ or "")
+
+
+# ------------------------------------------------------------------ JUnit
+
+
+@settings(max_examples=25, deadline=None)
+@given(reports())
+def test_junit_counts_what_it_holds(report: Report) -> None:
+    suite = ET.fromstring(junit(report)).find("testsuite")
+    assert suite is not None
+    assert suite.get("name") == report.target
+    assert int(suite.get("tests", "")) == len(suite.findall("testcase")) == len(report.findings)
+    assert int(suite.get("failures", "")) == len(suite.findall("testcase/failure")) == len(report.failed)
+    passed = len(report.of("pass"))
+    assert int(suite.get("skipped", "")) == len(suite.findall("testcase/skipped"))
+    assert len([case for case in suite.findall("testcase") if len(case) == 0]) == passed
+
+
+def test_a_skipped_law_says_why(report: Report) -> None:
+    root = ET.fromstring(junit(report))
+    said = {case.get("name"): [e.get("message") for e in case.findall("skipped")] for case in root.iter("testcase")}
+    assert said["table end"] == ["by design: it clamps https://example.org/a?b&c"]
+    assert said["beam"] == ["not applicable: has no cache"]
+    assert said["cached = full"] == []
+
+
+# ------------------------------------------------------------------ SARIF
+
+
+@settings(max_examples=25, deadline=None)
+@given(reports())
+def test_sarif_has_what_the_standard_requires(report: Report) -> None:
+    """Required properties of the 2.1.0 schema, for each kind of object that is written."""
+    log = json.loads(sarif(report))
+    assert log["version"] == "2.1.0"
+    (run,) = log["runs"]
+    rules = run["tool"]["driver"]["rules"]
+    assert run["tool"]["driver"]["name"]
+    assert run["invocations"][0]["executionSuccessful"] is True
+    assert len({rule["id"] for rule in rules}) == len(rules) == len(report.findings)
+    assert all(rule["shortDescription"].keys() == rule["help"].keys() == {"text"} for rule in rules)
+    notes = run["invocations"][0]["toolExecutionNotifications"]
+    for result in run["results"]:
+        assert result["ruleId"] == rules[result["ruleIndex"]]["id"]
+        assert result["level"] in ("error", "note")
+    for note in notes:
+        assert note["associatedRule"]["id"] == rules[note["associatedRule"]["index"]]["id"]
+        assert note["level"] in ("none", "note")
+    assert all(said["message"]["text"] for said in (*run["results"], *notes))
+    assert len(run["results"]) + len(notes) == len(report.findings)
+
+
+def test_only_broken_laws_are_results_and_only_failures_are_errors(report: Report) -> None:
+    (run,) = json.loads(sarif(report))["runs"]
+    assert [(r["ruleId"], r["level"]) for r in run["results"]] == [("causality", "error"), ("table-end", "note")]
+    assert "suppressions" not in run["results"][0]
+    (suppression,) = run["results"][1]["suppressions"]
+    assert suppression["status"] == "accepted"
+    assert suppression["justification"] == "it clamps https://example.org/a?b&c"
+
+
+def test_sarif_points_to_the_line_of_the_models_class(report: Report) -> None:
+    (run,) = json.loads(sarif(report))["runs"]
+    where = run["results"][0]["locations"][0]
+    assert where["physicalLocation"] == {"artifactLocation": {"uri": "model.py"}, "region": {"startLine": 12}}
+    (run,) = json.loads(sarif(Report("model", {}, report.findings)))["runs"]
+    assert "physicalLocation" not in run["results"][0]["locations"][0]
+
+
+# ------------------------------------------------------------------ the page
+
+
+class Page(HTMLParser):
+    """What a browser makes of the page: tags that are open, addresses, and the text."""
+
+    VOID = ("meta", "br")
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: set[str] = set()
+        self.addresses: list[str] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.addresses += [value or "" for name, value in attrs if name in ("href", "src", "srcset", "action")]
+        assert not any(name.startswith("on") for name, _ in attrs)
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@settings(max_examples=25, deadline=None)
+@given(reports())
+def test_the_page_is_whole_and_holds_nothing_active(report: Report) -> None:
+    read = Page(page(report))
+    assert read.open == []
+    assert not read.tags & {"script", "img", "link", "iframe", "object", "form", "svg"}
+    assert all(address.startswith(("http://", "https://")) for address in read.addresses)
+
+
+def test_the_page_shows_hostile_names_as_they_are(report: Report) -> None:
+    read = Page(page(report))
+    assert "<script>alert('1')</script> & \"quoted\" ]]> �[31m�� {} %s breaks 1 law" in read.text
+    assert read.addresses == ["https://example.org/a?b&c"]
+
+
+def test_the_page_asks_no_other_machine() -> None:
+    text = page(Report("model", {}, ()))
+    assert "default-src 'none'" in text
+    assert not re.search(r"url\(|@import|https?://", text)
+
+
+def test_the_bar_of_an_error_reaches_the_mark_at_what_is_tolerated() -> None:
+    def share(error: float, tolerance: float) -> int:
+        text = page(Report("model", {}, (finding("law", "pass", error=error, tolerance=tolerance),)))
+        (width,) = re.findall(r'<i style="width:(\d+)%">', text)
+        return int(width)
+
+    assert [share(0.0, 1e-5), share(1e-5, 1e-5), share(1e-2, 1e-5), share(inf, 1e-5), share(1.0, 0.0)] == [
+        0, 50, 75, 100, 100,
+    ]  # fmt: skip
