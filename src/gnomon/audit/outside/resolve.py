@@ -1,6 +1,6 @@
 """What a user types to say which model: a checkpoint, or a callable that returns a model.
 
-runs/mine  ./SmolLM2  model.gguf  smollm2-135m-instruct  OWNER/MODEL     a checkpoint, see gnomon.checkpoints.load
+runs/mine  ./SmolLM2  model.gguf  smollm2-135m-instruct  OWNER/MODEL     a checkpoint, see gnomon.load
 mymodels:small  tests.models:tiny  student.py:GPT                        imported, and called without arguments
 """
 
@@ -21,8 +21,7 @@ from torch import nn
 
 from gnomon.audit.outside.adapters import target
 from gnomon.audit.outside.target import Target
-from gnomon.checkpoints import load, save_hf
-from gnomon.checkpoints.load import find
+from gnomon.checkpoints import find, load, save_hf
 from gnomon.checkpoints.native import CONFIG, read_json
 from gnomon.errors import BadInput, BadValue, GnomonError, unknown
 
