@@ -79,8 +79,10 @@ class Rule:
         found = self._at(target, length)
         if found.verdict != "FAIL":
             return found
+        if self._steep(target, found):
+            return self._finding("not observable", found, note="the weights are so large that roundings alone do this")
         if self.shrinks:
-            found = next((f for n in LADDER if n < length and (f := self._at(target, n)).verdict == "FAIL"), found)
+            found = self._shrunk(target, length, found)
         because = target.by_design.get(self.name)
         if because is None:
             return found
@@ -91,12 +93,20 @@ class Rule:
             with torch.random.fork_rng(devices=[]), torch.no_grad():
                 torch.manual_seed(target.seed)
                 e = self.check(target, length)
-        except NotApplicable as why:
-            return Finding(self.name, self.sentence, "not applicable", note=str(why), source=self.source)
+        except (NotApplicable, NotImplementedError) as why:
+            note = str(why) if isinstance(why, NotApplicable) else f"{target.name} refuses: {_one_line(str(why))}"
+            return Finding(self.name, self.sentence, "not applicable", note=note, source=self.source)
+        except MemoryError as why:
+            note = f"out of memory: {_one_line(str(why))}"
+            return Finding(self.name, self.sentence, "not applicable", note=note, source=self.source)
         except Exception as raised:  # whatever a model raises where it should answer
             note = f"raised {type(raised).__name__}: {_one_line(str(raised))}. {self.hint}"
             smallest = f"{length} tokens" if self.shrinks else ""
             return Finding(self.name, self.sentence, "FAIL", inf, 0.0, "", smallest, note, source=self.source)
+        return self._weighed(target, e)
+
+    def _weighed(self, target: Target, e: Evidence) -> Finding:
+        """The verdict on what a check found."""
         tolerance = target.tolerance(e.want) if e.tolerance is None else e.tolerance
         error = difference(e.got, e.want)
         measured = Finding(self.name, self.sentence, "pass", error, tolerance, source=self.source)
@@ -107,6 +117,21 @@ class Rule:
             seen = f"the fault put in by hand changes nothing here; seen by: {self.shown_by}"
             return self._finding("not observable", measured, note=seen)
         return measured
+
+    def _shrunk(self, target: Target, length: int, found: Finding) -> Finding:
+        """The same failure in the shortest input that shows it. A cause that only a longer one shows is kept."""
+        for n in (n for n in LADDER if n < length):
+            shorter = self._at(target, n)
+            if shorter.verdict == "FAIL" and _raised(shorter) == _raised(found):
+                note = found.note if shorter.note == self.hint else shorter.note
+                return self._finding("FAIL", shorter, note=note)
+        return found
+
+    def _steep(self, target: Target, found: Finding) -> bool:
+        """Whether the failure is no larger than what roundings do to this model."""
+        near = found.tolerance > 0.0 and found.error < 1000 * found.tolerance
+        with torch.no_grad():
+            return near and found.error <= 16 * target.noise()
 
     def _finding(
         self, verdict: Verdict, of: Finding, where: str = "", smallest: str = "", note: str = "", link: str = ""
@@ -144,6 +169,10 @@ def _where(e: Evidence) -> str:
     if len(place) == 3:
         return f"row {place[0]}, token {place[1]} of {e.got.shape[1]}, entry {place[2]}"
     return f"entry {place}" if place else ""
+
+
+def _raised(found: Finding) -> bool:
+    return found.note.startswith("raised ")
 
 
 def _one_line(text: str) -> str:
