@@ -31,6 +31,29 @@ finally:
     assert python(code).stderr.splitlines()[-1] == "[]"
 
 
+def test_what_was_pulled_is_named_without_waiting_for_torch(tmp_path):
+    """A model that is here already, and the list of those there are."""
+    from gnomon.checkpoints.pull import PUBLISHED
+
+    name, published = next(iter(PUBLISHED.items()))
+    here = tmp_path / "models" / f"{name}-{published.sha256[:12]}" / next(iter(published.files))
+    here.parent.mkdir(parents=True)
+    here.touch()
+    for arguments in (["pull"], ["pull", name]):
+        code = f"""
+import os, sys
+os.environ["GNOMON_CACHE"] = {str(tmp_path)!r}
+from gnomon.cli.main import cli
+try:
+    cli.main({arguments!r})
+finally:
+    print([name for name in ("torch", "transformers", "matplotlib") if name in sys.modules], file=sys.stderr)
+"""
+        done = python(code)
+        assert done.stderr.splitlines()[-1] == "[]"
+        assert done.stdout.split()[:2] in ([name, "here"], [str(here)])
+
+
 def test_help_answers_within_three_tenths_of_a_second():
     # The machine may be busy with other things: what counts is the time this program keeps a processor.
     best = float("inf")

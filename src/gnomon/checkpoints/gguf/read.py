@@ -45,11 +45,8 @@ def load(path: str | Path, device: torch.device | str = "cpu", dtype: torch.dtyp
     if model.tokenizer is not None and model.tokenizer.vocab_size > config.vocab_size:
         raise BadInput(f"{path} has {model.tokenizer.vocab_size} tokens, but a table of {config.vocab_size} rows")
     file.metadata.clear()  # a vocabulary as Python's strings: what is not needed any more makes room for the weights
-    give(
-        model,
-        {name: torch.empty(shape, dtype=dtype, device=device) for name, shape in own.items()},
-        torch.device(device),
-    )
+    empty = {name: torch.empty(shape, dtype=dtype, device=device) for name, shape in own.items()}
+    give(model, empty, torch.device(device))
     _fill(model, file, family, config, where)
     return model.eval()
 
