@@ -1,7 +1,7 @@
 """What an outside fault is: a healthy model of somebody's, and the same one with one mistake that people really make.
 
     fault.healthy()                      a Target that breaks no law
-    with fault.seeded() as target: ...   the broken one; the mistake lasts as long as the `with`
+    with fault.seeded() as target: ...   the broken one; what is patched for it stays so as long as the `with`
 """
 
 from collections.abc import Callable, Iterator
@@ -18,27 +18,29 @@ Planting = AbstractContextManager[Any]
 class Fault:
     """A mistake and the law that must fail on it.
 
-    kind     the family of mistakes it belongs to
-    story    what goes wrong, in a sentence
-    law      the name of the law that must fail
-    healthy  builds the twin without the mistake
-    broken   builds the model with it
-    plant    for a mistake that is patched into a library's code: what puts it in, before `broken` is called
+    kind    the family of mistakes it belongs to
+    story   what goes wrong, in a sentence
+    law     the name of the law that must fail
+    build   the healthy target and the broken one
+    plant   for a mistake in a library's own code: what patches it in, before the broken target is built
     """
 
     name: str
     kind: str
     story: str
     law: str
-    healthy: Callable[[], Target]
-    broken: Callable[[], Target]
+    build: Callable[[], tuple[Target, Target]]
     plant: Callable[[], Planting] = nullcontext
+
+    def healthy(self) -> Target:
+        """The twin without the mistake."""
+        return self.build()[0]
 
     @contextmanager
     def seeded(self) -> Iterator[Target]:
         """The broken target; afterwards the library is as it was."""
         with self.plant():
-            yield self.broken()
+            yield self.build()[1]
 
 
 __all__ = ["Fault", "Planting"]
