@@ -17,7 +17,7 @@ from types import ModuleType
 from gnomon.audit.law import Evidence, Law, Outcome, judge, law
 from gnomon.audit.laws import LAWS
 from gnomon.audit.mutants import MUTANTS, Mutant
-from gnomon.audit.outside import RULES, Because, Finding, Report, Target, Torch, check, target
+from gnomon.audit.outside import RULES, Because, Finding, Interrupted, Report, Target, Torch, check, laws_of, target
 from gnomon.audit.outside.run import audit
 from gnomon.audit.subject import Model, NotApplicable, Subject
 
@@ -31,6 +31,6 @@ class _Room(ModuleType):
 sys.modules[__name__].__class__ = _Room
 
 __all__ = [
-    "LAWS", "MUTANTS", "RULES", "Because", "Evidence", "Finding", "Law", "Model", "Mutant", "NotApplicable", "Outcome",
-    "Report", "Subject", "Target", "Torch", "check", "judge", "law", "target",
+    "LAWS", "MUTANTS", "RULES", "Because", "Evidence", "Finding", "Interrupted", "Law", "Model", "Mutant",
+    "NotApplicable", "Outcome", "Report", "Subject", "Target", "Torch", "check", "judge", "law", "laws_of", "target",
 ]  # fmt: skip

@@ -1,0 +1,194 @@
+"""One audit: which laws are asked, what is told meanwhile, what is left after Ctrl-C, and tests made of laws."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import gnomon as gn
+from gnomon.audit import RULES, Interrupted, Target, check, laws_of
+from gnomon.audit.outside.run import chosen
+from gnomon.audit.subject import NotApplicable
+from gnomon.errors import BadValue
+
+V = 11
+QUICK = ["causality", "cached = full", "left padding changes nothing"]
+
+
+class Means(nn.Module):
+    """Each token's logits are the mean of all rows behind it and its own; with `ahead`, of those to come as well."""
+
+    def __init__(self, ahead: bool = False) -> None:
+        super().__init__()
+        self.embedding, self.ahead = nn.Embedding(V, 8), ahead
+        self.head = nn.Linear(8, V)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        x = self.embedding(ids)
+        if self.ahead:
+            return self.head(x + x.mean(1, keepdim=True))
+        return self.head(x.cumsum(1) / torch.arange(1, ids.shape[1] + 1)[:, None])
+
+
+@pytest.fixture(autouse=True)
+def seeded() -> None:
+    torch.manual_seed(0)
+
+
+def test_the_same_seed_gives_the_same_report() -> None:
+    model = Means(ahead=True)
+    first, again = (gn.audit(model, seed=3, only=QUICK) for _ in range(2))
+    assert first == again
+    assert first["causality"].smallest != gn.audit(model, seed=4, only=QUICK)["causality"].smallest
+
+
+def test_an_audit_changes_neither_the_random_numbers_nor_the_weights() -> None:
+    model = Means()
+    before = [torch.get_rng_state(), *(w.clone() for w in model.parameters())]
+    gn.audit(model)
+    after = [torch.get_rng_state(), *model.parameters()]
+    assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
+
+
+def test_progress_names_every_law_before_it_is_asked_and_ends_full() -> None:
+    told: list[tuple[int, int, str]] = []
+    report = gn.audit(Means(), only=QUICK, progress=lambda *step: told.append(step))
+    assert told == [*((n, 3, f.law) for n, f in enumerate(report.findings)), (3, 3, "")]
+
+
+def test_a_report_says_how_it_was_asked() -> None:
+    about = gn.audit(Means(), only=["causality"], seed=5, length=7).about
+    assert about["dtype"] == "float32"
+    assert (about["vocabulary"], about["tokens"], about["seed"]) == (V, 7, 5)
+    assert "float32" in about["tolerated"]
+
+
+def test_a_model_defined_below_the_current_folder_is_pointed_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = Path(__file__).resolve()
+    line = next(n for n, text in enumerate(file.read_text().splitlines(), 1) if text.startswith("class Means"))
+    monkeypatch.chdir(file.parent)
+    assert gn.audit(Means(), only=["causality"]).about["defined"] == f"test_run.py:{line}"
+    monkeypatch.chdir("/")
+    assert (
+        gn.audit(nn.Sequential(Means()), only=["causality"])
+        .about["defined"]
+        .startswith(Path(sys.modules["torch.nn"].__file__ or "").resolve().parent.relative_to("/").as_posix())
+    )
+
+
+# ------------------------------------------------------------------ which laws
+
+
+def test_a_name_stands_for_itself_its_beginning_for_all_that_begin_so() -> None:
+    assert [law.name for law in chosen(["causality"], [])] == ["causality"]
+    cached = [name for name in RULES if name.startswith("c")]
+    assert len(cached) > 1
+    assert [law.name for law in chosen(["c"], [])] == cached
+    assert [law.name for law in chosen([], ["c"])] == [name for name in RULES if name not in cached]
+
+
+@pytest.mark.parametrize("given", [{"only": ["causalty"]}, {"skip": ["causalty"]}])
+def test_an_unknown_law_names_the_nearest(given: dict[str, list[str]]) -> None:
+    with pytest.raises(BadValue, match="unknown law 'causalty': did you mean 'causality'"):
+        gn.audit(Means(), **given)
+
+
+def test_no_law_is_asked_by_an_empty_name() -> None:
+    with pytest.raises(BadValue, match="unknown law ''"):
+        chosen([""], [])
+
+
+def test_a_law_that_was_not_asked_is_not_in_the_report() -> None:
+    report = gn.audit(Means(), only=["causality"])
+    assert report["causality"].verdict == "pass"
+    with pytest.raises(BadValue, match="unknown law in this report 'cached = full'"):
+        report["cached = full"]
+
+
+# ------------------------------------------------------------------ Ctrl-C
+
+
+def test_ctrl_c_leaves_what_was_found_before() -> None:
+    def progress(done: int, total: int, law: str) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        gn.audit(Means(), only=QUICK, progress=progress)
+    assert isinstance(stopped.value, Interrupted)
+    assert len(stopped.value.report.findings) == 2
+    assert str(stopped.value) == "interrupted after 2 of 3 laws"
+
+
+class Stopped(Target):
+    """A target in the middle of whose work somebody presses Ctrl-C."""
+
+    def logits(self, *_: object, **__: object) -> torch.Tensor:
+        raise KeyboardInterrupt
+
+
+def test_ctrl_c_within_the_model_is_no_failure_of_the_model() -> None:
+    with pytest.raises(Interrupted) as stopped:
+        gn.audit(Stopped("stopped", V), only=QUICK)
+    assert stopped.value.report.findings == ()
+
+
+# ------------------------------------------------------------------ in tests
+
+
+def test_check_raises_with_the_report() -> None:
+    check(Means(), only=["causality"])
+    with pytest.raises(AssertionError, match="Changing a token changes no logits before it"):
+        check(Means(ahead=True), only=["causality"])
+
+
+class Silent(Target):
+    """A target to which no law applies."""
+
+    def logits(self, *_: object, **__: object) -> torch.Tensor:
+        raise NotApplicable("it says nothing")
+
+
+def test_a_test_of_each_law_passes_fails_or_is_skipped_with_the_reason() -> None:
+    laws_of(Means, only=["causality"])("causality")
+    with pytest.raises(AssertionError, match="breaks 1 law"):
+        laws_of(lambda: Means(ahead=True), only=["causality"])("causality")
+    with pytest.raises(pytest.skip.Exception, match="not applicable: it says nothing"):
+        laws_of(lambda: Silent("silent", V), only=["causality"])("causality")
+
+
+def test_the_model_is_made_once_and_not_before_it_is_needed() -> None:
+    made: list[Means] = []
+
+    def make() -> Means:
+        made.append(Means())
+        return made[-1]
+
+    test = laws_of(make, only=["causality"])
+    assert made == []
+    test("causality")
+    test("causality")
+    assert len(made) == 1
+
+
+def test_pytest_shows_every_law_as_a_test_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "test_mine.py").write_text(
+        "import gnomon as gn\n"
+        "def make():\n"
+        "    return gn.DecoderOnly(vocab_size=32, d_model=16, n_layers=1, n_heads=2, position='rope')\n"
+        "test_my_model = gn.audit.laws_of(make, only=['causality', 'cached = full'])\n"
+    )
+    run = [sys.executable, "-m", "pytest", "-v", "-n", "0", "-p", "no:cacheprovider", "test_mine.py"]
+    shown = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False).stdout
+    assert "test_mine.py::test_my_model[causality] PASSED" in shown
+    assert "test_mine.py::test_my_model[cached = full] PASSED" in shown
+
+
+def test_the_audit_does_without_pytest() -> None:
+    code = (
+        "import sys, gnomon.audit; print([m for m in ('pytest', 'transformers', 'x_transformers') if m in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
