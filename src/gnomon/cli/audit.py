@@ -75,8 +75,8 @@ def command(
 ) -> None:
     """Find faults of position, masks, caches and tying in any model.
 
-    TARGET is a run folder, a Hugging Face folder or hub name, a .gguf file, the name of a pulled model, or
-    module:callable, which is imported and called for a model. Exits with 1 if the model breaks a law.
+    TARGET is a run folder, a Hugging Face folder or hub name, a .gguf file or the name of a pulled model; or
+    module:callable or file.py:callable, which is called for a model. Exits with 1 if the model breaks a law.
     """
     from gnomon.audit.outside.resolve import resolve
     from gnomon.audit.outside.run import Interrupted, chosen
