@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from gnomon.audit.outside.adapters import target as adapted
-from gnomon.audit.outside.laws import RULES
+from gnomon.audit.outside.laws import RULES, concerns
 from gnomon.audit.outside.report import Report
 from gnomon.audit.outside.rule import LENGTH, Finding, Rule
 from gnomon.audit.outside.target import Target
@@ -55,7 +55,8 @@ def audit(
     Raises BadValue for a law that is not known, and Interrupted (a KeyboardInterrupt that holds what was found so far)
     at Ctrl-C.
     """
-    rules, subject = chosen(only, skip), adapted(model, seed)
+    subject = adapted(model, seed)
+    rules = [found for found in chosen(only, skip) if only or concerns(found, subject)]
     tell = progress or _silent
     findings: list[Finding] = []
     try:

@@ -1,13 +1,25 @@
 """The laws about anybody's model, by name."""
 
+from types import ModuleType
+
+from gnomon.audit.outside.adapters.positions import Bare
 from gnomon.audit.outside.laws import bare, caches, embedding, heads, loss, order, padding, tables, weights
 from gnomon.audit.outside.rule import Rule
+from gnomon.audit.outside.target import Target
 
-RULES: dict[str, Rule] = {
-    found.name: found
-    for room in (order, caches, padding, embedding, heads, weights, loss, tables, bare)
-    for found in vars(room).values()
-    if isinstance(found, Rule)
-}
 
-__all__ = ["RULES"]
+def _of(*rooms: ModuleType) -> dict[str, Rule]:
+    return {found.name: found for room in rooms for found in vars(room).values() if isinstance(found, Rule)}
+
+
+#: those about bare position modules (`adapters.positions`)
+BARE = _of(tables, bare)
+RULES = _of(order, caches, padding, embedding, heads, weights, loss, tables, bare)
+
+
+def concerns(law: Rule, t: Target) -> bool:
+    """Whether a law speaks of such a target at all: of a bare position module, or of a model."""
+    return law.name in BARE if isinstance(t, Bare) else law.name not in BARE or law.name in _of(tables)
+
+
+__all__ = ["BARE", "RULES", "concerns"]
