@@ -12,14 +12,14 @@ def _of(*rooms: ModuleType) -> dict[str, Rule]:
     return {found.name: found for room in rooms for found in vars(room).values() if isinstance(found, Rule)}
 
 
-#: those about bare position modules (`adapters.positions`)
-BARE = _of(tables, bare)
-RULES = _of(order, caches, padding, embedding, heads, weights, loss, tables, bare)
+MODELS = _of(order, caches, padding, embedding, heads, weights, loss, tables)
+BARE = _of(tables, bare)  #: about bare position modules (`adapters.positions`)
+RULES = MODELS | BARE
 
 
 def concerns(law: Rule, t: Target) -> bool:
     """Whether a law speaks of such a target at all: of a bare position module, or of a model."""
-    return law.name in BARE if isinstance(t, Bare) else law.name not in BARE or law.name in _of(tables)
+    return law.name in (BARE if isinstance(t, Bare) else MODELS)
 
 
-__all__ = ["BARE", "RULES", "concerns"]
+__all__ = ["BARE", "MODELS", "RULES", "concerns"]
