@@ -1,0 +1,54 @@
+"""A tutorial's usual errors: each is named by the law for it, and the model without them breaks none."""
+
+from pathlib import Path
+
+import pytest
+
+from gnomon.audit.outside.faults import students
+from gnomon.audit.outside.faults.students import TWINS, Twin
+from gnomon.audit.outside.run import audit
+
+EXAMPLES = Path(__file__).parents[3] / "examples" / "audit"
+named = pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.name)
+
+
+def test_the_healthy_student_breaks_no_law():
+    report = audit(students.made(students.HEALTHY))
+    assert report.failed == ()
+    asked = {twin.law for twin in TWINS}
+    assert {f.law for f in report.of("pass")} >= asked
+
+
+@named
+def test_each_error_fails_the_law_for_it_and_is_called_by_its_name(twin: Twin):
+    found = audit(students.made(twin.source()), only=[twin.law])[twin.law]
+    assert found.verdict == "FAIL"
+    assert twin.says in found.note
+
+
+@named
+def test_each_error_breaks_no_law_that_has_nothing_to_do_with_it(twin: Twin):
+    """The wrong mask is seen by laws of order and of the cache; all others by their own law alone."""
+    alone = {"the mask is the wrong way round", "positions from a length"}
+    failed = {f.law for f in audit(students.made(twin.source())).failed}
+    assert failed >= {twin.law}
+    assert twin.name in alone or failed == {twin.law}
+
+
+@named
+def test_a_student_may_know_nothing_of_adapters(twin: Twin):
+    """The bare model, as somebody hands it over: what needs no cache, loss or promise is found all the same."""
+    report = audit(students.made(twin.source()).module, only=[twin.law])
+    needs_more = {"cached = full", "labels are shifted once"}
+    assert report[twin.law].verdict == ("not applicable" if twin.law in needs_more else "FAIL")
+
+
+def test_the_examples_are_what_the_command_writes(tmp_path):
+    students.write(tmp_path)
+    written = {file.name: file.read_text() for file in tmp_path.iterdir()}
+    assert {file.name: file.read_text() for file in EXAMPLES.glob("*.py")} == written
+
+
+def test_an_edit_that_finds_nothing_is_an_error():
+    with pytest.raises(ValueError, match="stands 0 times"):
+        Twin("n", "k", "s", "causality", "", {"nowhere": ""}).source()
