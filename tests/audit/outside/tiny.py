@@ -1,7 +1,7 @@
 """A healthy little Transformer, written down in one piece so that a fault is one method of a subclass, and its target.
 
-    Tiny(position="rope")            table, sinusoid, rope, alibi, none
-    target(Tiny())                   every ability that a law about behaviour may need
+Tiny(position="rope")            table, sinusoid, rope, alibi, none
+target(Tiny())                   every ability that a law about behaviour may need
 """
 
 import math
@@ -22,6 +22,13 @@ class Block(nn.Module):
         self.ffn = nn.Sequential(nn.LayerNorm(D), nn.Linear(D, 2 * D), nn.GELU(), nn.Linear(2 * D, D))
         self.told = nn.ModuleDict({"q": nn.Linear(D, D), "kv": nn.Linear(D, 2 * D)}) if cross else None
         self.drop = nn.Dropout(0.1)
+
+    def forward(self, x, model, positions, seen, past, told, source_mask):
+        a, kept = model.attend(self, x, positions, seen, past)
+        x = x + model.drop(self, a)
+        if told is not None:
+            x = x + model.cross(self, x, told, source_mask)
+        return x + self.ffn(x), kept
 
 
 class Tiny(nn.Module):
@@ -63,11 +70,7 @@ class Tiny(nn.Module):
         told = None if source is None else self.reader.encode(None, source, source_mask)[0]
         state = []
         for n, block in enumerate(self.blocks):
-            a, kept = self.attend(block, x, positions, seen, None if past is None else past[n])
-            x = x + self.drop(block, a)
-            if told is not None:
-                x = x + self.cross(block, x, told, source_mask)
-            x = x + block.ffn(x)
+            x, kept = block(x, self, positions, seen, None if past is None else past[n], told, source_mask)
             state.append(kept)
         return self.norm(x), state
 

@@ -3,7 +3,22 @@
 from types import ModuleType
 
 from gnomon.audit.outside.adapters.positions import Bare
-from gnomon.audit.outside.laws import bare, caches, embedding, heads, loss, order, padding, tables, weights
+from gnomon.audit.outside.laws import (
+    bare,
+    caches,
+    embedding,
+    heads,
+    history,
+    limits,
+    loss,
+    order,
+    padding,
+    precision,
+    sources,
+    tables,
+    weights,
+    windows,
+)
 from gnomon.audit.outside.rule import Rule
 from gnomon.audit.outside.target import Target
 
@@ -12,7 +27,10 @@ def _of(*rooms: ModuleType) -> dict[str, Rule]:
     return {found.name: found for room in rooms for found in vars(room).values() if isinstance(found, Rule)}
 
 
-MODELS = _of(order, caches, padding, embedding, heads, weights, loss, tables)
+#: History comes first: later laws make long calls, and a model that keeps something of them is to be caught before.
+MODELS = _of(
+    history, order, caches, padding, windows, limits, precision, sources, embedding, heads, weights, loss, tables
+)
 BARE = _of(tables, bare)  #: about bare position modules (`adapters.positions`)
 RULES = MODELS | BARE
 

@@ -2,19 +2,32 @@
 
 import torch
 
+from gnomon.audit.outside.laws.order import SHORT, beyond
+from gnomon.audit.outside.laws.padding import alone, real
 from gnomon.audit.outside.rule import Evidence, rule
 from gnomon.audit.outside.target import Target
-from gnomon.shapes import Float, Int
+from gnomon.audit.subject import NotApplicable
+from gnomon.shapes import Bool, Float, Int
 
 
-def fed(t: Target, ids: Int, chunks: list[int]) -> Float:
+def fed(t: Target, ids: Int, chunks: list[int], mask: Bool | None = None, positions: Int | None = None) -> Float:
     """Logits (B, T, V) of ids read in chunks through a cache."""
     state, out, start = None, [], 0
     for n in chunks:
-        logits, state = t.step(state, ids[:, start : start + n])
+        here, start = slice(start, start + n), start + n
+        logits, state = t.step(
+            state,
+            ids[:, here],
+            None if mask is None else mask[:, :start],
+            None if positions is None else positions[:, here],
+        )
         out.append(logits)
-        start += n
     return torch.cat(out, 1)
+
+
+def apart(t: Target, got: Float, want: Float) -> bool:
+    """Whether two computations differ by more than roundings do."""
+    return got.shape != want.shape or not bool(((got - want).abs() <= t.tolerance(want)).all())
 
 
 @rule(
@@ -27,9 +40,194 @@ def cached_is_full(t: Target, n: int) -> Evidence:
     t.need("cache")
     t.must_be_causal()
     ids = t.ids(2, n)
-    want = t.logits(ids)
+    got, want = fed(t, ids, [1] * n), t.logits(ids)
     forgotten = torch.cat([t.logits(ids[:, i : i + 1]) for i in range(n)], 1)
-    return Evidence(fed(t, ids, [1] * n), want, forgotten if n > 1 else None, ids)
+    cause = _of_steps(t, ids, got, forgotten) if n > 1 and apart(t, got, want) else ""
+    return Evidence(got, want, forgotten if n > 1 else None, ids, cause=cause)
 
 
-__all__ = ["cached_is_full", "fed"]
+def _of_steps(t: Target, ids: Int, got: Float, forgotten: Float) -> str:
+    """Why going step by step differs."""
+    if not apart(t, got, forgotten):
+        return "each step sees itself alone: the keys and values kept do not arrive"
+    same = ids[:, :1].expand(-1, ids.shape[1])
+    if not apart(t, (stepped := fed(t, same, [1] * same.shape[1])), stepped[:, :1].expand_as(stepped)):
+        whole = t.logits(same)
+        if apart(t, whole, whole[:, :1].expand_as(whole)):
+            return "a token repeated gives the same logits at each step: every step stands at position 0"
+    if "positions" in t.can:
+        zero = torch.zeros_like(ids)
+        if not apart(t, got, t.logits(ids, positions=zero)):
+            return "these are the logits of tokens that all stand at position 0: every step stands at position 0"
+        late = (torch.arange(ids.shape[1], device=t.device) - 1).clamp(min=0).expand_as(ids)
+        if not apart(t, got, t.logits(ids, positions=late)):
+            return "each step stands one position too early"
+    return ""
+
+
+@rule(
+    "chunks = whole",
+    source="a chunk masked as if it was the first; a causal mask aligned with the wrong corner",
+    hint="query i of a chunk after S tokens is token S + i: it sees keys 0 .. S + i, and stands at position S + i",
+)
+def chunks_are_whole(t: Target, n: int) -> Evidence:
+    """A text read in chunks of any sizes through the cache gives the logits of one read at once."""
+    t.need("cache")
+    t.must_be_causal()
+    ids = t.ids(2, n)
+    want, got, fault, cause = t.logits(ids), [], [], ""
+    for stream in range(3):
+        chunks = _chunks(t, n, stream)
+        got.append(fed(t, ids, chunks))
+        fault.append(torch.cat([t.logits(part) for part in torch.split(ids, chunks, 1)], 1))
+        if not cause and apart(t, got[-1], want):
+            cause = _of_chunks(t, ids, chunks)
+    return Evidence(torch.cat(got), want.repeat(3, 1, 1), torch.cat(fault) if n > 1 else None, ids, cause=cause)
+
+
+def _chunks(t: Target, n: int, stream: int) -> list[int]:
+    """Sizes, drawn, that sum to n: the first one leaves something to go on with."""
+    left, sizes = n, []
+    rng = t.rng(30 + stream)
+    while left:
+        sizes.append(int(torch.randint(1, max(2, min(left, n // 2) + 1), (1,), generator=rng)))
+        left -= sizes[-1]
+    return sizes
+
+
+def _of_chunks(t: Target, ids: Int, chunks: list[int]) -> str:
+    """Why reading in chunks differs."""
+    if apart(t, fed(t, ids, [1] * ids.shape[1]), t.logits(ids)):
+        return "single steps through the cache differ already"
+    longer = [c for c in chunks[1:] if c > 1]
+    if not longer:
+        return ""
+    start = chunks[0] + sum(c for c in chunks[1 : 1 + chunks[1:].index(longer[0])])
+    end = start + longer[0]
+    changed = ids.clone()
+    changed[:, end - 1] = t.other(ids)[:, end - 1]
+    before, after = fed(t, ids, chunks), fed(t, changed, chunks)
+    if apart(t, after[:, start : end - 1], before[:, start : end - 1]):
+        return "tokens of a chunk after the first see those behind them in the chunk: it has no causal mask"
+    first = ids.clone()
+    first[:, 0] = t.other(ids)[:, 0]
+    if not apart(t, fed(t, first, chunks)[:, start], before[:, start]):
+        return "tokens of a chunk after the first do not see the text before it: the mask is aligned with its first key"
+    return ""
+
+
+@rule(
+    "crossing the limit in decoding",
+    source="dynamic NTK and LongRoPE change their angles at the trained length; keys kept were turned by the old ones",
+    hint="angles depend on the length of the text: keys in the cache must be turned anew, or the angles not change",
+    shrinks=False,
+)
+def crossing_the_limit_in_decoding(t: Target, n: int) -> Evidence:
+    """Decoding on past the trained or scaled length gives the logits of one read at once."""
+    t.need("cache")
+    t.must_be_causal()
+    limit = beyond(t)
+    if limit + 4 <= SHORT:
+        ids = t.ids(1, limit + 4)
+        got = fed(t, ids, [limit - 2] + [1] * 6)[:, -6:]
+        return Evidence(got, t.logits(ids)[:, -6:], None, None, cause=_at_the_limit(t, n))
+    t.need("positions", "cached positions")
+    ids, positions = t.ids(2, n), torch.arange(limit - n + 3, limit + 3, device=t.device).expand(2, n)
+    got = fed(t, ids, [n - 4] + [1] * 4, positions=positions)
+    return Evidence(got, t.logits(ids, positions=positions), None, ids, cause=_at_the_limit(t, n))
+
+
+def _at_the_limit(t: Target, n: int) -> str:
+    ids = t.ids(2, n, stream=4)
+    steady = not apart(t, fed(t, ids, [1] * n), t.logits(ids))
+    return "" if steady else "the cache differs from a full read before the limit already"
+
+
+@rule(
+    "padded rows decode at their own places",
+    source="generation from padded batches whose new tokens are numbered by slots",
+    hint="a row's next position is its count of real tokens, and the mask of the prompt holds for every later step",
+)
+def padded_rows_decode(t: Target, n: int) -> Evidence:
+    """A batch padded on the left goes on with each row as if the row were alone."""
+    return _decoded(t, n, left=True)
+
+
+@rule(
+    "rows padded on the right decode at their own places",
+    source="padding between the prompt and what follows it counted as text",
+    hint="a row's next position is its count of real tokens, wherever its padding stands in the cache",
+)
+def right_padded_rows_decode(t: Target, n: int) -> Evidence:
+    """A batch padded on the right goes on with each row as if the row were alone."""
+    return _decoded(t, n, left=False)
+
+
+def _decoded(t: Target, n: int, left: bool) -> Evidence:
+    t.need("cached mask")
+    t.must_be_causal()
+    slots, new = torch.arange(n + 1, device=t.device), 3
+    missing = torch.tensor([[0], [1], [max(1, n // 2)]], device=t.device)
+    prompt = slots >= missing if left else slots < n + 1 - missing
+    mask = torch.cat([prompt, prompt.new_ones(3, new)], 1)
+    ids = t.padded(t.ids(3, n + 1 + new), mask)
+    got = real(fed(t, ids, [n + 1] + [1] * new, mask), mask)
+    want = alone(t, ids, mask)
+    try:
+        fault = real(fed(t, ids, [n + 1] + [1] * new), mask)
+    except NotApplicable:
+        fault = None
+    cause = ""
+    if apart(t, got, want) and not apart(t, got[:, : n + 1], want[:, : n + 1]):
+        cause = "the prompt is read right: only the steps after it stand at other places or see padding"
+    return Evidence(got, want, fault, ids, cause=cause)
+
+
+@rule(
+    "reorder = rerun",
+    source="beams that swap while some part of the cache stays where it was",
+    hint="every tensor of the cache is indexed by row, of every layer, cross-attention and the mask included",
+    shrinks=False,
+)
+def reorder_is_rerun(t: Target, n: int) -> Evidence:
+    """After its cache is reordered, each row goes on as if it had been read in its new order from the start."""
+    t.need("cache", "reorder")
+    t.must_be_causal()
+    ids, new, index = t.ids(3, n), t.ids(3, 2, stream=6), torch.tensor([2, 0, 0], device=t.device)
+    before = after = t
+    if "source" in t.can:
+        source = t.ids(3, 7, stream=7)
+        before, after = t.told(source), t.told(source[index])
+    state = before.step(None, ids)[1]
+    state = before.reorder(state, index)
+    first, state = after.step(state, new[:, :1])
+    second, _ = after.step(state, new[:, 1:])
+    want = after.logits(torch.cat([ids[index], new], 1))[:, -2:]
+    stayed = before.logits(torch.cat([ids, new], 1))[:, -2:]
+    got = torch.cat([first, second], 1)
+    cause = "" if apart(t, got, stayed) else "the rows go on as if nothing had been reordered"
+    return Evidence(got, want, stayed, ids, cause=cause)
+
+
+@rule(
+    "beam with cache = beam without",
+    source="beams that swap while some part of the cache stays where it was",
+    hint="when beams swap, every tensor of the cache swaps with them, cross-attention and the mask included",
+    shrinks=False,
+)
+def beam_with_cache_is_beam_without(t: Target, n: int) -> Evidence:
+    """Beam search finds the same tokens with a cache as without one."""
+    t.need("beam")
+    t.must_be_causal()
+    if torch.finfo(t.dtype).eps > torch.finfo(torch.float32).eps:
+        raise NotApplicable(f"in {t.dtype} roundings alone swap beams")
+    found = [t.beam(t.ids(2, n, stream=8), 3, 8, cached) for cached in (True, False)]
+    width = max(len(row) for rows in found for row in rows)
+    got, want = (torch.tensor([row + [-1] * (width - len(row)) for row in rows]).float() for rows in found)
+    return Evidence(got, want, None, t.ids(2, n, stream=8), tolerance=0.0)
+
+
+__all__ = [
+    "apart", "beam_with_cache_is_beam_without", "cached_is_full", "chunks_are_whole", "crossing_the_limit_in_decoding",
+    "fed", "padded_rows_decode", "reorder_is_rerun", "right_padded_rows_decode",
+]  # fmt: skip

@@ -23,7 +23,7 @@ from gnomon.shapes import Float, Int
     shrinks=False,
 )
 def scale_counts_once(t: Target, n: int) -> Evidence:
-    """The first block sees of two tokens at one place s (E[a] - E[b]); s is 1, sqrt(D) or what was promised."""
+    """Tokens differ by s (E[a] - E[b]) where the first block reads them; s is 1, sqrt(D) or what was promised."""
     tokens, came = apart(t)
     s = float((tokens * came).sum() / (tokens * tokens).sum().clamp(min=1e-30))
     slack = max(2.0**-7, 64 * torch.finfo(t.dtype).eps)  # sqrt(D) rounded to bfloat16 is still sqrt(D)
@@ -41,7 +41,7 @@ def scale_counts_once(t: Target, n: int) -> Evidence:
     cause = f"token vectors are multiplied by {s:.4g}, not by {want:.4g}"
     if is_near(root**2):
         cause = f"scaled twice: token vectors are multiplied by {s:.4g}, which is {root:.4g} times {root:.4g}"
-    return Evidence(came[:, None], want * tokens[:, None], None, None, slack * float(came.abs().amax()), cause)
+    return Evidence(torch.tensor(s), torch.tensor(want), tolerance=slack * abs(want), cause=cause)
 
 
 def apart(t: Target) -> tuple[Float, Float]:

@@ -2,8 +2,13 @@
 
 import torch
 
+from gnomon.audit.outside.laws.seeing import attended_from, told_apart
 from gnomon.audit.outside.rule import Evidence, rule
 from gnomon.audit.outside.target import Target
+from gnomon.audit.subject import NotApplicable
+from gnomon.shapes import Int
+
+SHORT = 256  #: tokens of a text that every model reads in a moment
 
 
 @rule(
@@ -18,12 +23,148 @@ def causality(t: Target, n: int) -> Evidence:
     ids = t.ids(2, n + 1)
     changed = ids.clone()
     changed[:, -1:] = t.other(ids)[:, -1:]
-    got, want = t.logits(changed), t.logits(ids)
-    first = ids.clone()
-    first[:, :1] = t.other(ids)[:, :1]
-    past_unseen = torch.equal(t.logits(first)[:, 1:], want[:, 1:])
-    cause = "a token sees those behind it and none before it: the mask is the wrong way round" if past_unseen else ""
-    return Evidence(got[:, :-1], want[:, :-1], None, changed, cause=cause)
+    got, want = t.logits(changed)[:, :-1], t.logits(ids)[:, :-1]
+    within = bool(((got - want).abs() <= t.tolerance(want)).all())
+    return Evidence(got, want, None, changed, cause="" if within else _looks_ahead(t))
 
 
-__all__ = ["causality"]
+def _looks_ahead(t: Target) -> str:
+    """What kind of mask lets tokens look ahead, told by who sees the last token in the first layer."""
+    if bool(t.logits(t.ids(2, 1)).isnan().any()):
+        return "a token alone gets NaN: it sees nothing, not even itself: < where <= is meant"
+    T = 8 if t.limit is None else min(8, t.limit)
+    ahead = attended_from(t, T, source=T - 1) - {T - 1}
+    if ahead == {T - 2}:
+        return (
+            "each token sees the next one: the diagonal of the mask is one too far (diagonal=1, or <= where < is meant)"
+        )
+    if ahead == {0}:
+        return "only the first token looks ahead: with all its keys masked it sees all alike: < where <= is meant"
+    if ahead == set(range(T - 1)) and not attended_from(t, T, source=0) - {0}:
+        return "a token sees those behind it and none before it: the mask is the wrong way round"
+    if ahead == set(range(T - 1)):
+        return "every token sees all others: the mask does not arrive where attention is computed"
+    return ""
+
+
+@rule(
+    "the past is seen",
+    source="Vaswani et al. 2017, section 3.2.3",
+    hint="a mask that hides too much: its sides are swapped, True is taken for hidden, or attention is cut off",
+    shrinks=False,
+)
+def the_past_is_seen(t: Target, n: int) -> Evidence:
+    """Changing the token before the last changes the last logits."""
+    ids = t.ids(2, n)
+    changed = ids.clone()
+    changed[:, -2] = t.other(ids)[:, -2]
+    return told_apart(t, t.logits(changed)[:, -1], t.logits(ids)[:, -1], changed)
+
+
+@rule(
+    "prefix = beginning",
+    source="positions counted from the length of the text; attention scaled by its length",
+    hint="nothing may depend on how long the text is: look for positions or scales made from the length",
+)
+def prefix_is_beginning(t: Target, n: int) -> Evidence:
+    """The logits of a text's beginning are those of the beginning alone, however long the text."""
+    t.must_be_causal()
+    longest = 4 * n if t.limit is None else min(4 * n, t.limit)
+    ids = t.ids(2, max(longest, 2))
+    cuts = sorted({n, min(2 * n, ids.shape[1])})
+    whole = t.logits(ids)
+    got = torch.cat([whole[:, : min(k, ids.shape[1])] for k in cuts], 1)
+    return Evidence(got, torch.cat([t.logits(ids[:, :k]) for k in cuts], 1), None, ids)
+
+
+@rule(
+    "prefix = beginning past the limit",
+    source="dynamic NTK and LongRoPE choose their angles by the length of the text (Ding et al. 2024)",
+    hint="angles chosen by the length of the text change the logits of its beginning when it grows",
+    shrinks=False,
+)
+def prefix_is_beginning_past_the_limit(t: Target, n: int) -> Evidence:
+    """A text longer than the model was made for changes no logits of its beginning."""
+    t.must_be_causal()
+    limit = beyond(t)
+    if limit + n <= SHORT:
+        ids = t.ids(1, limit + n)
+        got, want = t.logits(ids)[:, :limit], t.logits(ids[:, :limit])
+    else:
+        t.need("positions")
+        ids, positions = t.ids(1, 2 * n), torch.arange(limit - n, limit + n, device=t.device)[None]
+        got, want = t.logits(ids, positions=positions)[:, :n], t.logits(ids[:, :n], positions=positions[:, :n])
+    return Evidence(got, want, None, ids if ids.shape[1] <= 4 * n else None)
+
+
+def beyond(t: Target) -> int:
+    """Where the target was made to end, if it can go on there."""
+    if t.limit is None:
+        raise NotApplicable(f"{t.name} has no end that anybody knows of")
+    if t.table_ends:
+        raise NotApplicable(f"{t.name} has {t.limit} positions and no further ones")
+    return t.limit
+
+
+@rule(
+    "order is seen",
+    source="Vaswani et al. 2017, section 3.5: without positions attention is a bag of words",
+    hint="no position reaches attention: the encoding is not added, not applied, or the same for all tokens",
+    shrinks=False,
+)
+def order_is_seen(t: Target, n: int) -> Evidence:
+    """The same earlier tokens in another order give other last logits."""
+    ids = t.ids(2, max(n, 4))
+    turned = torch.cat([ids[:, :-1].flip(1), ids[:, -1:]], 1)
+    return told_apart(t, t.logits(turned)[:, -1], t.logits(ids)[:, -1], turned)
+
+
+@rule(
+    "every row has its own positions",
+    source="positions read from the first row of a batch",
+    hint="positions are (B, T): look for positions[0], or for a table of one row that is broadcast",
+    shown_by="every encoding but none",
+)
+def every_row_has_its_own_positions(t: Target, n: int) -> Evidence:
+    """In a batch of rows at different positions, each row gives the logits it gives alone."""
+    t.need("positions")
+    ids, positions = t.ids(3, n), _stretched(t, n)
+    want = torch.cat([t.logits(ids[b : b + 1], positions=positions[b : b + 1]) for b in range(3)])
+    fault = t.logits(ids, positions=positions[:1].expand(3, -1))
+    return Evidence(t.logits(ids, positions=positions), want, fault if n > 1 else None, ids)
+
+
+def _stretched(t: Target, n: int) -> Int:
+    """Positions (3, n) of rows whose tokens are 1, 2 and 3 apart, within the limit."""
+    steps = torch.arange(1, 4, device=t.device)[:, None] * torch.arange(n, device=t.device)
+    return steps if t.limit is None else steps % t.limit
+
+
+@rule(
+    "shift",
+    source="Su et al. 2021, equation 16: relative encodings see distances alone; Gehring et al. 2017: tables do not",
+    hint="the encoding sees where tokens stand although it promises distances alone, or the reverse",
+    shown_by="every encoding but none",
+)
+def shift(t: Target, n: int) -> Evidence:
+    """Moving all positions by the same amount keeps the logits or changes them, as the encoding promises."""
+    t.need("positions")
+    room = 50 if t.limit is None else min(50, t.limit - 2 * n)
+    if room < 1:
+        raise NotApplicable(f"{t.name} has too few positions to move {n} tokens by one")
+    ids, here = t.ids(2, n), torch.arange(n, device=t.device).expand(2, n)
+    got, want = t.logits(ids, positions=here + room), t.logits(ids, positions=here)
+    if t.shift == "kept":
+        return Evidence(got, want, t.logits(ids, positions=2 * here) if n > 1 else None, ids)
+    if t.shift == "changed":
+        return told_apart(t, got.flatten(1), want.flatten(1), ids)
+    moved = float((got - want).abs().amax())
+    raise NotApplicable(
+        f"nobody says what a shift does to {t.name}: by {room} positions it moves logits by {moved:.2g}"
+    )
+
+
+__all__ = [
+    "SHORT", "beyond", "causality", "every_row_has_its_own_positions", "order_is_seen", "prefix_is_beginning",
+    "prefix_is_beginning_past_the_limit", "shift", "the_past_is_seen",
+]  # fmt: skip

@@ -1,0 +1,94 @@
+"""Laws of repetition: the same question gets the same answer, whatever came before."""
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import nn
+
+from gnomon.audit.outside.laws.order import SHORT
+from gnomon.audit.outside.laws.padding import on_the_left
+from gnomon.audit.outside.rule import Evidence, rule
+from gnomon.audit.outside.target import Target
+from gnomon.audit.subject import NotApplicable
+
+
+@rule(
+    "logits are numbers",
+    source="NaN and infinity, which hide whatever else is wrong",
+    hint="a division by zero, a softmax over nothing, or weights that were never filled",
+)
+def logits_are_numbers(t: Target, n: int) -> Evidence:
+    """A text gives a finite number for each entry of the vocabulary at each token."""
+    ids = t.ids(2, n)
+    logits = t.logits(ids)
+    if logits.shape[:2] != ids.shape:
+        raise ValueError(f"logits are (B, T, V) for ids (B, T): got {tuple(logits.shape)} for {tuple(ids.shape)}")
+    return Evidence(logits - logits, torch.zeros_like(logits), None, ids, tolerance=0.0)
+
+
+@rule(
+    "evaluation is deterministic",
+    source="dropout that is on in evaluation: a functional dropout without training=self.training",
+    hint="F.dropout needs training=self.training; a dropout made in forward is in training mode for ever",
+)
+def evaluation_is_deterministic(t: Target, n: int) -> Evidence:
+    """Two calls in evaluation mode give the same bits: nothing is drawn."""
+    ids = t.ids(2, n)
+    want = t.logits(ids)
+    got = t.logits(ids)
+    still = "module" in t.can and any(m.training for m in t.module.modules() if isinstance(m, nn.Dropout))
+    cause = "a Dropout is in training mode although the model is in evaluation mode" if still else ""
+    return Evidence(got, want, None, ids, tolerance=0.0, cause=cause)
+
+
+@rule(
+    "call history",
+    source="tables, masks and angles kept from a longer call: dynamic NTK's angles, biases kept by shape",
+    hint="what a call computes for its own length must not be kept in the module for calls of another length",
+    shrinks=False,
+)
+def call_history(t: Target, n: int) -> Evidence:
+    """A long call, or one at other positions, changes no bit of the calls after it."""
+    ids = t.ids(2, n)
+    want = t.logits(ids)
+    if not torch.equal(t.logits(ids), want):
+        raise NotApplicable(f"two calls of {t.name} in a row differ already")
+    got, cause = want, ""
+    for said, call in _calls(t, n):
+        try:
+            call()
+        except Exception:  # what it refuses has other laws
+            continue
+        got = t.logits(ids)
+        if not torch.equal(got, want):
+            cause = f"the calls after {said} differ from those before it"
+            break
+    return Evidence(got, want, None, ids, tolerance=0.0, cause=cause)
+
+
+def _calls(t: Target, n: int) -> Iterator[tuple[str, Callable[[], object]]]:
+    """Calls that may leave something behind, each with words for it."""
+    room = t.limit if t.limit is not None else SHORT
+    longer = min(4 * n, room)
+    yield f"one of {longer} tokens", lambda: t.logits(t.ids(1, longer))
+    if longer < room <= SHORT:
+        yield f"one of {room} tokens, all there are positions for", lambda: t.logits(t.ids(1, room))
+    if t.limit is not None and not t.table_ends and t.limit + n <= SHORT:
+        yield f"one of {t.limit + n} tokens, past the limit of {t.limit}", lambda: t.logits(t.ids(1, room + n))
+    if "positions" in t.can:
+        last = torch.arange(room - n, room, device=t.device)
+        yield f"one at positions up to {room - 1}", lambda: t.logits(t.ids(1, n), positions=last[None])
+        if t.limit is not None and not t.table_ends:
+            yield (
+                f"one at positions past the limit of {t.limit}",
+                lambda: t.logits(t.ids(1, n), positions=last[None] + n),
+            )
+    if "mask" in t.can:
+        mask = on_the_left(t, n)
+        yield "one of a padded batch", lambda: t.logits(t.padded(t.ids(3, n + 1), mask), mask=mask)
+    if "cache" in t.can and t.causal:
+        yield "one through a cache", lambda: t.step(t.step(None, t.ids(2, n))[1], t.ids(2, 1))
+    yield "one of a single token", lambda: t.logits(t.ids(1, 1))
+
+
+__all__ = ["call_history", "evaluation_is_deterministic", "logits_are_numbers"]

@@ -1,0 +1,87 @@
+"""Laws of the end: what becomes of a position that there is no row for."""
+
+import torch
+
+from gnomon.audit.outside.laws.caches import apart
+from gnomon.audit.outside.rule import Evidence, rule
+from gnomon.audit.outside.target import Target
+from gnomon.audit.subject import NotApplicable
+from gnomon.shapes import Float
+
+LONGEST = 1100  #: tokens of a text that is still read to reach the end of a table
+FAR = 4096  #: position asked for where no end is known
+
+
+@rule(
+    "past the table is an error",
+    source="tables read modulo their length, or at their last row for ever",
+    hint="a position without a row must raise: look for %, clamp and min beside the table",
+    shrinks=False,
+)
+def past_the_table_is_an_error(t: Target, n: int) -> Evidence:
+    """Where a table of positions ends the model says so; elsewhere there is no end, and no position comes again."""
+    if t.table_ends and t.limit is not None:
+        return _ends(t, t.limit)
+    return _goes_on(t, t.limit or FAR)
+
+
+def _ends(t: Target, limit: int) -> Evidence:
+    """0 if position `limit` raises, 1 if it is answered."""
+    if t.device.type != "cpu":
+        raise NotApplicable(f"on {t.device} a row that is not there ends the process: audit {t.name} on the CPU")
+    try:
+        got = _at(t, limit)
+    except NotApplicable:
+        raise
+    except Exception:
+        return Evidence(torch.zeros(1), torch.zeros(1), None, tolerance=0.5)
+    return Evidence(torch.ones(1), torch.zeros(1), None, tolerance=0.5, cause=_instead(t, limit, got))
+
+
+def _at(t: Target, position: int) -> Float:
+    """Logits (1, V) of a token at this position, read alone where the target takes positions."""
+    if "positions" in t.can:
+        return t.logits(t.ids(1, 1), positions=torch.full((1, 1), position, device=t.device))[:, -1]
+    if position >= LONGEST:
+        raise NotApplicable(f"{t.lacks('positions')}, and a text of {position + 1} tokens is too long for an audit")
+    return t.logits(t.ids(1, position + 1))[:, -1]
+
+
+def _instead(t: Target, limit: int, got: Float) -> str:
+    """What a model does that answers where there is no row."""
+    if "positions" not in t.can:
+        return f"a text of {limit + 1} tokens is answered although there are {limit} positions"
+    if apart(t, _at(t, 0), _at(t, limit - 1)):
+        if not apart(t, got, _at(t, 0)):
+            return f"position {limit} is taken for position 0: positions wrap"
+        if not apart(t, got, _at(t, limit - 1)):
+            return f"position {limit} is taken for {limit - 1}: positions are clamped"
+    if not apart(t, got, _at(t, limit + 1)):
+        return f"positions {limit} and {limit + 1} are answered alike: the last row, or another, is repeated in silence"
+    return f"position {limit} is answered although there are {limit} positions"
+
+
+def _goes_on(t: Target, end: int) -> Evidence:
+    """1 if a token at position `end` gives other logits than one that wrapped to 0, beside another at 0."""
+    t.need("positions")
+    ids = t.ids(2, 2)
+
+    def pair(position: int) -> Float:
+        return t.logits(ids, positions=torch.tensor([[0, position]], device=t.device).expand(2, -1))[:, -1]
+
+    try:
+        there = pair(end)
+    except Exception as raised:
+        if t.limit is not None:
+            raise
+        raise NotApplicable(f"{t.name} ends before position {end}, and says so: {type(raised).__name__}") from raised
+    wrapped = torch.zeros(1) if not apart(t, there, pair(0)) else torch.ones(1)
+    nothing = torch.ones(1) if not apart(t, pair(end - 1), pair(0)) else torch.zeros(1)
+    if bool(nothing):
+        return Evidence(torch.ones(1), torch.ones(1), torch.ones(1), ids, 0.5)
+    return Evidence(
+        wrapped, torch.ones(1), nothing, ids, 0.5, f"position {end} is taken for position 0: positions wrap"
+    )
+
+
+__all__ = ["past_the_table_is_an_error"]

@@ -1,0 +1,113 @@
+"""Laws of dtypes: positions stay exact where the model is rounded."""
+
+from collections.abc import Callable
+
+import torch
+
+from gnomon.audit.outside.rule import Evidence, Rule, rule
+from gnomon.audit.outside.target import Target
+from gnomon.audit.subject import NotApplicable
+from gnomon.shapes import Float, Int
+
+FARTHEST = 8192  #: positions beyond which float32 itself begins to drift
+Lowered = Callable[[Target], tuple[Target, Callable[[Int, Int | None], Float]]]
+SOURCE = "angles or positions held in the model's dtype: bfloat16 counts to 256, float16 to 2048"
+
+
+def cast(dtype: torch.dtype) -> Lowered:
+    """A copy of the target in this dtype, and how to ask it."""
+
+    def lowered(t: Target) -> tuple[Target, Callable[[Int, Int | None], Float]]:
+        t.need("module")
+        copied = t.copy(dtype)
+        return copied, lambda ids, positions: copied.logits(ids, positions=positions)
+
+    return lowered
+
+
+def autocast(t: Target) -> tuple[Target, Callable[[Int, Int | None], Float]]:
+    """The target itself, asked under bfloat16 autocast."""
+
+    def ask(ids: Int, positions: Int | None) -> Float:
+        with torch.autocast(t.device.type, torch.bfloat16):
+            return t.logits(ids, positions=positions)
+
+    return t, ask
+
+
+def precision_law(name: str, sentence: str, dtype: torch.dtype, lowered: Lowered) -> Rule:
+    """The law that far positions drift no more than near ones when the model computes in `dtype`."""
+
+    def check(t: Target, n: int) -> Evidence:
+        if torch.finfo(t.dtype).eps > torch.finfo(torch.float32).eps:
+            raise NotApplicable(f"{t.name} is in {t.dtype} already: its float32 original is needed beside it")
+        ids = t.ids(2, n)
+        layouts = _layouts(t, n)
+        try:
+            asked, ask = lowered(t)
+            del asked
+            drift = [(ask(ids, at).float() - t.logits(ids, positions=at).float()) for at in layouts]
+        except RuntimeError as why:
+            if "not implemented for" in str(why):
+                raise NotApplicable(f"{t.name} cannot compute in {dtype} here: {str(why).splitlines()[0]}") from why
+            raise
+        near, far = drift[0], torch.cat(drift[1:])
+        tolerance = 4 * float(near.abs().amax())
+        if not near.isfinite().all():
+            raise NotApplicable(f"in {dtype} the logits overflow at near positions already")
+        rounded = [t.logits(ids, positions=_rounded(at, dtype)) - t.logits(ids, positions=at) for at in layouts[1:]]
+        return Evidence(far, torch.zeros_like(far), torch.cat(rounded), ids, tolerance, cause=_cause(t, dtype, drift))
+
+    check.__doc__ = sentence
+    hint = "angles and positions must be computed in float32 from integers, whatever the dtype of the model"
+    return rule(name, SOURCE, hint, "every encoding but none, at positions the dtype cannot count", shrinks=False)(
+        check
+    )
+
+
+def _layouts(t: Target, n: int) -> list[Int]:
+    """Positions (2, n): near ones; all far; half near and half far. Where none are taken there is nothing to ask."""
+    t.need("positions")
+    end = min(FARTHEST, t.limit or FARTHEST)
+    if end < 2 * n:
+        raise NotApplicable(f"{t.name} has no far positions: {end} in all")
+    near = torch.arange(n, device=t.device)
+    far = near + end - n
+    return [x.expand(2, -1) for x in (near, far, torch.where(near < n // 2, near, far))]
+
+
+def _rounded(at: Int, dtype: torch.dtype) -> Int:
+    """Positions as the dtype would hold them and, where it holds them exactly, moved by its half rounding."""
+    held = at.to(dtype).long()
+    return held if not torch.equal(held, at) else at - (at * torch.finfo(dtype).eps / 2).ceil().long()
+
+
+def _cause(t: Target, dtype: torch.dtype, drift: list[Float]) -> str:
+    near, far, apart = (float(x.abs().nan_to_num(nan=1e9).amax()) for x in drift)
+    if far > 4 * near:
+        return f"positions are held in {dtype}, or angles made in it: neighbours that are far from the start drift"
+    if apart > 4 * near:
+        return f"the rates of the angles are rounded to {dtype}: far distances drift, neighbours do not"
+    return ""
+
+
+bfloat16 = precision_law(
+    "bfloat16 moves no position",
+    "Cast to bfloat16, a model drifts no more at far positions than at near ones.",
+    torch.bfloat16,
+    cast(torch.bfloat16),
+)
+float16 = precision_law(
+    "float16 moves no position",
+    "Cast to float16, a model drifts no more at far positions than at near ones.",
+    torch.float16,
+    cast(torch.float16),
+)
+under_autocast = precision_law(
+    "autocast moves no position",
+    "Under bfloat16 autocast, a model drifts no more at far positions than at near ones.",
+    torch.bfloat16,
+    autocast,
+)
+
+__all__ = ["autocast", "bfloat16", "cast", "float16", "precision_law", "under_autocast"]

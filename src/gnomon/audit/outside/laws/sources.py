@@ -1,0 +1,73 @@
+"""Laws of encoder-decoders: the source is seen, and its padding is not."""
+
+import torch
+
+from gnomon.audit.outside.laws.caches import fed
+from gnomon.audit.outside.laws.padding import on_the_left, on_the_right
+from gnomon.audit.outside.laws.seeing import told_apart
+from gnomon.audit.outside.rule import Evidence, rule
+from gnomon.audit.outside.target import Target
+from gnomon.shapes import Bool, Float
+
+UNMASKED = "an encoder or a cross-attention that is not told which source tokens are real"
+HIDE = "the mask of the source must reach the encoder and every cross-attention, and its positions count real tokens"
+
+
+@rule("the source is seen", UNMASKED, "the decoder does not look at what the encoder made", shrinks=False)
+def the_source_is_seen(t: Target, n: int) -> Evidence:
+    """Another source gives other logits."""
+    t.need("source")
+    ids, source = t.ids(2, n), t.ids(2, n, stream=11)
+    return told_apart(t, t.told(t.other(source)).logits(ids), t.told(source).logits(ids), ids)
+
+
+@rule("source padding on the left changes nothing", UNMASKED, HIDE)
+def source_padding_on_the_left(t: Target, n: int) -> Evidence:
+    """A source padded on the left gives the logits of the source alone."""
+    t.need("source")
+    return _padded(t, n, on_the_left(t, n))
+
+
+@rule("source padding on the right changes nothing", UNMASKED, HIDE)
+def source_padding_on_the_right(t: Target, n: int) -> Evidence:
+    """A source padded on the right gives the logits of the source alone."""
+    t.need("source")
+    return _padded(t, n, on_the_right(t, n))
+
+
+def _padded(t: Target, n: int, mask: Bool) -> Evidence:
+    ids, source = t.ids(3, n), t.padded(t.ids(3, n + 1, stream=11), mask)
+    want = torch.cat([t.told(source[b, mask[b]][None]).logits(ids[b : b + 1]) for b in range(3)])
+    got, fault = t.told(source, mask).logits(ids), t.told(source).logits(ids)
+    cause = "the mask of the source changes nothing: it does not arrive" if torch.equal(got, fault) else ""
+    return Evidence(got, want, fault, ids, cause=cause)
+
+
+@rule("rows keep their source", "a source shared, repeated or reordered wrongly among rows", "row b reads source b")
+def rows_keep_their_source(t: Target, n: int) -> Evidence:
+    """In a batch each row gives the logits that it gives with its own source alone."""
+    t.need("source")
+    ids, source = t.ids(3, n), t.ids(3, n + 1, stream=11)
+    want = torch.cat([t.told(source[b : b + 1]).logits(ids[b : b + 1]) for b in range(3)])
+    return Evidence(t.told(source).logits(ids), want, t.told(source.roll(1, 0)).logits(ids), ids)
+
+
+@rule(
+    "the source is seen through the cache",
+    source="cross-attention keys that grow, vanish or are overwritten by a step",
+    hint="keys and values of the source are made once and kept as they are, beside those that grow",
+)
+def the_source_is_seen_through_the_cache(t: Target, n: int) -> Evidence:
+    """Reading token by token with a padded source gives the logits of one read at once."""
+    t.need("source", "cache")
+    mask = on_the_right(t, n)
+    told = t.told(t.padded(t.ids(3, n + 1, stream=11), mask), mask)
+    ids = t.ids(3, n)
+    got: Float = fed(told, ids, [1] * n)
+    return Evidence(got, told.logits(ids), t.told(t.ids(3, n + 1, stream=12)).logits(ids), ids)
+
+
+__all__ = [
+    "rows_keep_their_source", "source_padding_on_the_left", "source_padding_on_the_right", "the_source_is_seen",
+    "the_source_is_seen_through_the_cache",
+]  # fmt: skip
