@@ -150,7 +150,7 @@ def test_laws_with_one_reason_stand_together() -> None:
     [
         (["pass", "pass"], "model obeys every law that could be judged."),
         (["pass", "by design"], "model obeys every law that could be judged but 1 law that it breaks by design"),
-        (["pass", "not observable"], "1 law could not be judged here."),
+        (["pass", "not observable"], "1 law could not be seen in it."),
         (["FAIL", "by design"], "model breaks 1 law, and 1 more by design"),
         (["not applicable"], "Nothing was shown about model."),
         ([], "no law was asked"),

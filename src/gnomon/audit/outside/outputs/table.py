@@ -40,14 +40,15 @@ def _head(report: Report, width: int, colour: bool) -> list[str]:
 
 
 def _laws(report: Report, width: int, colour: bool) -> Iterable[str]:
-    """The table: law, verdict, largest error, tolerance."""
-    if not report.findings:
+    """The table: law, verdict, largest error, tolerance. Laws that do not apply have none, and stand below it."""
+    findings = [found for found in report.findings if found.verdict != "not applicable"]
+    if not findings:
         return []
     room = width - VERDICT - 2 * NUMBER - 3 * len(GAP)
-    name = min(max(len("law"), *(len(f.law) for f in report.findings)), room)
+    name = min(max(len("law"), *(len(f.law) for f in findings)), room)
     titles = ["law".ljust(name), "verdict".ljust(VERDICT), *(t.rjust(NUMBER) for t in ("largest error", "tolerated"))]
     head = GAP.join(titles)
-    body = [line for found in report.findings for line in _row(found, name, colour)]
+    body = [line for found in findings for line in _row(found, name, colour)]
     return [_painted(head, "1", colour), "─" * len(head), *body]
 
 
@@ -55,9 +56,8 @@ def _row(found: Finding, width: int, colour: bool) -> Iterator[str]:
     """A law's line, and more lines where its name is long."""
     first, *more = textwrap.wrap(found.law, width) or [""]
     verdict = _painted(found.verdict.ljust(VERDICT), CODES[found.verdict], colour)
-    measured = found.verdict != "not applicable"
-    numbers = [number(x).rjust(NUMBER) for x in (found.error, found.tolerance)] if measured else []
-    yield GAP.join([first.ljust(width), verdict, *numbers]).rstrip()
+    numbers = [number(x).rjust(NUMBER) for x in (found.error, found.tolerance)]
+    yield GAP.join([first.ljust(width), verdict, *numbers])
     yield from more
 
 

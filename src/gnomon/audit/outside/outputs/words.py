@@ -51,7 +51,7 @@ def counted(report: Report) -> str:
 def meaning(report: Report) -> str:
     """What the counts mean."""
     broken, meant = len(report.failed), report.counts["by design"]
-    unjudged = report.counts["not observable"] + report.counts["not applicable"]
+    unseen = report.counts["not observable"]
     if broken:
         also = f", and {meant} more by design, as its documentation says" if meant else ""
         verdict = f"{report.target} breaks {_laws(broken)}{also}."
@@ -60,7 +60,7 @@ def meaning(report: Report) -> str:
         verdict = f"{report.target} obeys every law that could be judged{but}."
     else:
         verdict = f"Nothing was shown about {report.target}."
-    return verdict + (f" {_laws(unjudged).capitalize()} could not be judged here." if unjudged else "")
+    return verdict + (f" {_laws(unseen)} could not be seen in it." if unseen else "")
 
 
 def _laws(n: int) -> str:
