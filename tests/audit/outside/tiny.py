@@ -34,6 +34,8 @@ class Block(nn.Module):
 class Tiny(nn.Module):
     """forward(ids (B, T)) -> logits (B, T, V). Positions count real tokens; a query sees real keys behind it."""
 
+    hidden = -math.inf
+
     def __init__(
         self, position="rope", layers=2, limit=64, window=None, causal=True, cross=False, std=0.3, seed=0, vocab=VOCAB
     ):
@@ -137,7 +139,7 @@ class Tiny(nn.Module):
         if self.position == "alibi":
             apart = (positions[:, None, :, None] - at[:, None, None]).abs().float()
             scores = scores - (apart * torch.tensor([0.5, 0.1]).view(-1, 1, 1)).to(scores.dtype)
-        scores = scores.masked_fill(~seen[:, None], -math.inf)
+        scores = scores.masked_fill(~seen[:, None], self.hidden)
         mixed = (scores.softmax(-1).to(v.dtype) @ v).transpose(1, 2).flatten(2)
         return block.out(mixed), (k, v, at)
 
@@ -157,17 +159,17 @@ class TinyTarget(Target):
 
     def __init__(self, model: Tiny, **more: Any) -> None:
         can = {"mask", "positions", "placed mask", "packed", "cache", "cached mask", "cached positions", "reorder"}
-        said = dict(
-            vocab=model.embedding.num_embeddings,
-            architecture="decoder-only" if model.causal else "encoder-only",
-            layers=len(model.blocks),
-            dtype=next(model.parameters()).dtype,
-            window=model.window,
-            limit=model.limit,
-            table_ends=model.table is not None,
-            shift={"rope": "kept", "alibi": "kept", "none": "kept"}.get(model.position, "changed"),
-            can=frozenset(can | {"beam", "module"} | ({"source"} if model.reader else set())),
-        )
+        said = {
+            "vocab": model.embedding.num_embeddings,
+            "architecture": "decoder-only" if model.causal else "encoder-only",
+            "layers": len(model.blocks),
+            "dtype": next(model.parameters()).dtype,
+            "window": model.window,
+            "limit": model.limit,
+            "table_ends": model.table is not None,
+            "shift": {"rope": "kept", "alibi": "kept", "none": "kept"}.get(model.position, "changed"),
+            "can": frozenset(can | {"beam", "module"} | ({"source"} if model.reader else set())),
+        }
         super().__init__(type(model).__name__, **{**said, **more})
         self.model = model
         self.source = None
@@ -216,7 +218,7 @@ class TinyTarget(Target):
 
     def around(self, module):
         fields = ("layers", "dtype", "window", "limit", "table_ends", "shift", "can", "seed", "by_design")
-        return TinyTarget(module, **{name: getattr(self, name) for name in fields})
+        return type(self)(module, **{name: getattr(self, name) for name in fields})
 
     def embedding(self):
         return self.model.embedding

@@ -97,6 +97,8 @@ class Target:
     can: frozenset[Ability] = frozenset()
     by_design: Mapping[str, Because] = field(default_factory=dict)
     seed: int = 0
+    own_weights: bool = field(default=True, init=False)  #: False where they were drawn anew
+    _redrawn: "Target | None" = field(default=None, init=False, repr=False)
 
     # ------------------------------------------------------------------ what it computes
 
@@ -243,6 +245,23 @@ class Target:
         depth = self.layers + 1
         roundings = 64 * depth if eps == torch.finfo(torch.float32).eps else 4 * depth**0.5
         return roundings * eps * max(largest(want), 1e-6)
+
+    def redrawn(self) -> "Target | None":
+        """A copy whose weights are drawn anew, as large as vectors of a trained model; None where there can be none.
+
+        Laws hold whatever the weights. Fresh ones are often so small, or zero, that no fault of theirs shows.
+        """
+        if self._redrawn is None and self.own_weights and "module" in self.can:
+            try:
+                self._redrawn = self.copy()
+            except Exception:  # whatever a model raises when it is copied
+                return None
+            self._redrawn.own_weights, rng = False, self.rng(6)
+            for weight in self._redrawn.module.parameters():
+                if weight.dim() > 1 and weight.is_floating_point():
+                    drawn = torch.randn(weight.shape, generator=rng) / weight.shape[-1] ** 0.5
+                    weight.data.copy_(drawn.to(weight))
+        return self._redrawn
 
     def noise(self) -> float:
         """How far the logits move if each number of the embedding is rounded once more; 0 where nobody can tell.

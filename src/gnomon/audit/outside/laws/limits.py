@@ -16,6 +16,7 @@ FAR = 4096  #: position asked for where no end is known
     "past the table is an error",
     source="tables read modulo their length, or at their last row for ever",
     hint="a position without a row must raise: look for %, clamp and min beside the table",
+    shown_by="every encoding but none",
     shrinks=False,
 )
 def past_the_table_is_an_error(t: Target, n: int) -> Evidence:

@@ -61,31 +61,38 @@ def padding_law(where: str, name: str, side: Side, given: bool, source: str, hin
         unseen = where == "right" and t.causal  # nobody looks at padding there, masked or not
         fault = None if unseen else real(t.logits(ids), mask)
         right = float((got - want).abs().nan_to_num(nan=1e9).amax()) <= t.tolerance(want)
-        return Evidence(got, want, fault, ids, cause="" if right else _why(t, ids, mask, got, want))
+        return Evidence(got, want, fault, ids, cause="" if right else _why(t, ids, mask, got, want, given))
 
     check.__doc__ = f"A row padded {name} gives the logits of the row alone{beside}."
     title = f"{where} padding{' with positions' if given else ''} changes nothing"
     return rule(title, source, hint)(check)
 
 
-def _why(t: Target, ids: Int, mask: Bool, got: Float, want: Float) -> str:
+def _why(t: Target, ids: Int, mask: Bool, got: Float, want: Float, given: bool) -> str:
     """What the numbers say about padding that changes something."""
+    at = counted(mask) if given else None
 
-    def like(other: Float) -> bool:
-        return float((real(other, mask) - want).abs().nan_to_num(nan=1e9).amax()) <= t.tolerance(want)
+    def like(other: Float, wanted: Float = want) -> bool:
+        return float((real(other, mask) - wanted).abs().nan_to_num(nan=1e9).amax()) <= t.tolerance(want)
 
-    if torch.equal(got, real(t.logits(ids), mask)):
+    if like(t.logits(ids), got) or (given and "positions" in t.can and like(t.logits(ids, positions=at), got)):
         return "the mask changes nothing: it does not arrive where attention is computed"
-    if _answers(lambda: like(t.logits(ids, mask=~mask))):
+    if _answers(lambda: like(t.logits(ids, mask=~mask, positions=at))):
         return "right once the mask is turned round: True is taken for padding"
-    if "placed mask" in t.can and _answers(lambda: like(t.logits(ids, mask=mask, positions=counted(mask)))):
+    if (
+        not given
+        and "placed mask" in t.can
+        and _answers(lambda: like(t.logits(ids, mask=mask, positions=counted(mask))))
+    ):
         return (
             "padding is hidden, but takes positions: right once positions cumsum(mask) - 1 are given, counted in slots "
             "without them"
         )
     other = torch.where(mask, ids, t.padded(t.other(ids), mask))
-    if t.pad is None and float((real(t.logits(other, mask=mask), mask) - got).abs().amax()) > t.tolerance(want):
+    if t.pad is None and not like(t.logits(other, mask=mask, positions=at), got):
         return "what stands in padded places is seen: padding is not masked out as a key"
+    if given:
+        return "padding is hidden as a key, but positions that are given are not the ones used"
     return "padding is hidden as a key, but takes positions: they are counted in slots, not in real tokens"
 
 

@@ -11,13 +11,17 @@ from gnomon.shapes import Float, Int
 def told_apart(t: Target, a: Float, b: Float, ids: Int | None = None, cause: str = "") -> Evidence:
     """Evidence for a law that demands that a (B, ...) and b differ: 1 where they do.
 
-    They are the same if they differ by a few roundings in every row, different if by more than the tolerance in one;
-    in between nobody can tell, and the law is not observable.
+    They are different if they differ by more than the tolerance. If not, fresh weights may be too small to show it: the
+    law is not observable. With weights drawn larger, or where they cannot be drawn, logits that differ by no more than
+    a few roundings are the same.
     """
     apart, tolerance = float((a - b).abs().nan_to_num().amax()), t.tolerance(b)
-    seen = torch.ones(1) if apart > tolerance / 16 else torch.zeros(1)
-    unclear = tolerance / 16 < apart <= tolerance
-    return Evidence(seen, torch.ones(1), torch.ones(1) if unclear else None, ids, 0.5, cause)
+    one = torch.ones(1)
+    if apart > tolerance:
+        return Evidence(one, one, None, ids, 0.5)
+    if apart > tolerance / 16 or (t.own_weights and t.redrawn() is not None):
+        return Evidence(one, one, one, ids, 0.5)
+    return Evidence(0 * one, one, None, ids, 0.5, cause)
 
 
 def first_layer(t: Target, ids: Int) -> Float:
