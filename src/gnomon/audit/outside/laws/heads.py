@@ -1,28 +1,12 @@
-"""Laws of the heads: each has matrices of its own, and all are treated alike.
-
-Nobody says where a model keeps its queries, keys and values, so that is seen from the calls in the first block: three
-nn.Linear that are given the same tensor (or one that is three times as wide), and the next one, which puts the heads
-together. A reading is believed when values that are all 1 come out as all 1. Queries, keys and values are then drawn,
-so that weights do not matter, and what the heads make of them is read before it is put together.
-"""
-
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any
+"""Laws of the heads: each has matrices of its own, and all are treated alike."""
 
 import torch
-from torch import nn
 
 from gnomon.audit.outside.laws.embedding import entering
+from gnomon.audit.outside.reading import TOKENS, called, is_linear, read
 from gnomon.audit.outside.rule import Evidence, rule
 from gnomon.audit.outside.target import Target
 from gnomon.audit.subject import NotApplicable
-from gnomon.shapes import Float, Int
-
-TOKENS = 4
-Hook = Callable[[nn.Module, tuple[Any, ...], Any], Any]
 
 
 @rule(
@@ -43,7 +27,7 @@ def heads_are_interchangeable(t: Target, n: int) -> Evidence:
     swapped = torch.arange(attention.width, device=t.device).view(-1, C).roll(1, 0).flatten()
     got, want = attention(q[..., swapped], k[..., swapped], v[..., swapped]), attention(q, k, v)[..., swapped]
     tolerance = 1e3 * torch.finfo(t.dtype).eps * float(v.abs().amax())
-    if not (got - want).abs().amax() <= tolerance and not turns_across_heads(attention.turns(), C):
+    if not (got - want).abs().amax() <= tolerance and not attention.is_turned_across_heads(C):
         raise NotApplicable(f"heads of {t.name} differ, in a way that no fault known here explains")
     cause = "queries and keys are rotated over the whole d_model before they are split into heads"
     return Evidence(got, want, None, None, tolerance, cause)
@@ -76,191 +60,4 @@ def heads_have_projections(t: Target, n: int) -> Evidence:
     return Evidence(torch.tensor(float(bool(before))), torch.tensor(1.0), tolerance=0.0, cause=cause)
 
 
-# ---------------------------------------------------------------------- what is called in a block
-
-
-@dataclass(frozen=True)
-class Call:
-    """A call of a part without parts, in the first block: what it was given and gave (B, T, ..)."""
-
-    module: nn.Module
-    given: Float
-    gave: Float
-
-
-def called(t: Target, block: nn.Module, ids: Int) -> list[Call]:
-    """The calls in this block, in their order."""
-    calls: list[Call] = []
-
-    def note(module: nn.Module, args: tuple[Any, ...], out: Any) -> None:
-        if args and all(isinstance(x, torch.Tensor) and x.shape[:2] == ids.shape for x in (args[0], out)):
-            calls.append(Call(module, args[0].detach(), out.detach()))
-
-    leaves = [m for m in block.modules() if next(m.children(), None) is None]
-    with hooked(dict.fromkeys(leaves, note)):
-        t.logits(ids)
-    return calls
-
-
-@contextmanager
-def hooked(hooks: dict[nn.Module, Hook]) -> Iterator[None]:
-    """Forward hooks, while a `with` lasts."""
-    with ExitStack() as stack:
-        for module, hook in hooks.items():
-            stack.callback(module.register_forward_hook(hook).remove)
-        yield
-
-
-def is_linear(t: Target, source: nn.Module, sink: nn.Module, ids: Int) -> bool:
-    """Whether what `sink` is given is linear in what `source` gives: FNet's tokens meet so, attention's do not."""
-
-    def given(size: float) -> Float:
-        got: list[Float] = []
-
-        def replace(_: nn.Module, __: tuple[Any, ...], out: Float) -> Float:
-            return size * torch.randn(out.shape, generator=t.rng(1)).to(out)
-
-        handle = sink.register_forward_pre_hook(lambda _, args: got.append(args[0].detach()))
-        try:
-            with hooked({source: replace}):
-                t.logits(ids)
-        finally:
-            handle.remove()
-        return got[0]
-
-    zero, one, two = given(0.0), given(1.0), given(2.0)
-    return torch.allclose(two - zero, 2 * (one - zero), rtol=1e-3, atol=1e-3 * float((one - zero).abs().amax()))
-
-
-# ---------------------------------------------------------------------- one attention, read
-
-
-class _Read(Exception):
-    """What the heads made is known: nothing after it matters."""
-
-
-@dataclass(frozen=True)
-class Attention:
-    """Heads by themselves: called with q, k, v (B, T, D) it gives what they make of them, before W_o.
-
-    parts  the modules that give q, k, v, or the one that gives all
-    out    the module W_o
-    """
-
-    target: Target
-    parts: tuple[nn.Module, ...]
-    out: nn.Module
-    width: int
-
-    def __call__(self, q: Float, k: Float, v: Float) -> Float:
-        """(B, T, D) each -> (B, T, D)."""
-        ids = self.target.ids(1, q.shape[1]).expand(len(q), -1)
-        got: list[Float] = []
-
-        def stop(_: nn.Module, args: tuple[Any, ...]) -> None:
-            got.append(args[0].detach())
-            raise _Read
-
-        given = [torch.cat([q, k, v], -1)] if len(self.parts) == 1 else [q, k, v]
-        handle = self.out.register_forward_pre_hook(stop)
-        try:
-            with hooked({part: _gives(x) for part, x in zip(self.parts, given, strict=True)}):
-                self.target.logits(ids)
-        except _Read:
-            pass
-        finally:
-            handle.remove()
-        return got[0]
-
-    def is_believable(self) -> bool:
-        """Whether values of 1 everywhere come out as 1 everywhere, and others do not."""
-        q, k = (torch.randn(1, TOKENS, self.width, generator=self.target.rng(s)) for s in (1, 2))
-        ones = torch.ones(1, TOKENS, self.width)
-        q, k, ones = (x.to(self.target.device, self.target.dtype) for x in (q, k, ones))
-        out, twice = self(q, k, ones), self(q, k, 2 * ones)
-        slack = 64 * torch.finfo(self.target.dtype).eps
-        return out.shape == ones.shape and bool(((out - 1).abs() <= slack).all() & ((twice - 2).abs() <= slack).all())
-
-    def weights(self, q: Float, k: Float) -> Float:
-        """What each channel's head weighs tokens by: q, k (B, T, D) -> (B, T, S, D), from values that are 1 at one
-        token and 0 at the others."""
-        one_token = torch.eye(TOKENS).to(q)[:, :, None].expand(-1, -1, self.width)
-        return torch.stack([self(q, k, v.expand_as(q)) for v in one_token], 2)
-
-    def head_width(self) -> int:
-        """C, from channels that are weighed alike. Raise NotApplicable unless heads are slices of one width."""
-        q, k = (torch.randn(1, TOKENS, self.width, generator=self.target.rng(s)).to(self.target.device) for s in (1, 2))
-        seen = self.weights(q.to(self.target.dtype), k.to(self.target.dtype))[0].float()
-        edges = [c + 1 for c in range(self.width - 1) if (seen[..., c] - seen[..., c + 1]).abs().amax() > 1e-3]
-        widths = {b - a for a, b in pairwise([0, *edges, self.width])}
-        if len(widths) != 1:
-            raise NotApplicable(f"heads of {self.target.name} are not slices of one width")
-        return widths.pop()
-
-    def must_have_no_biases(self, C: int) -> None:
-        """Raise NotApplicable if heads differ without any query, as under ALiBi and T5's biases."""
-        nothing = torch.zeros(1, TOKENS, self.width).to(self.target.device, self.target.dtype)
-        seen = self.weights(nothing, nothing)[0, ..., ::C]
-        if bool((seen - seen[..., :1]).abs().amax() > 1e-3):
-            raise NotApplicable(f"each head of {self.target.name} has a bias of its own")
-
-    def turns(self) -> Float:
-        """(D): the cosine of what each channel of a query is turned by from position 0 to 1. Query and key are one
-        channel wide, the key is at position 0 alone; scores at 1 and 2 are a cos(x) and a cos(2 x)."""
-        D = self.width
-        q = torch.eye(D)[:, None].expand(-1, TOKENS, -1) * 4
-        k = torch.zeros(D, TOKENS, D)
-        k[:, 0] = torch.eye(D) * 4
-        q, k = (x.to(self.target.device, self.target.dtype) for x in (q, k))
-        seen = self.weights(q, k).double().diagonal(dim1=0, dim2=3)  # (T, S, D): of each channel the head it is in
-        score = (seen[1:3, 0].clamp(min=1e-9) / seen[1:3, 1].clamp(min=1e-9)).log()
-        size = (-score[1] + (score[1] ** 2 + 8 * score[0] ** 2).sqrt()) / 2
-        return score[0] / size.clamp(min=1e-9)
-
-
-def turns_across_heads(cosines: Float, C: int) -> bool:
-    """Whether frequencies fall over the whole width D, rather than starting anew in each head: pairs side by side, or
-    (i, i + D/2)."""
-    D = len(cosines)
-    first = cosines.view(-1, C)
-    if bool(((first - first[0]).abs() <= 1e-3).all()):
-        return False
-    for pairs in (cosines.view(D // 2, 2), cosines.view(2, D // 2).T):
-        alike = bool(((pairs[:, 0] - pairs[:, 1]).abs() <= 1e-3).all())
-        if alike and bool((pairs[:, 0].diff() >= -1e-3).all()):
-            return True
-    return False
-
-
-def _gives(x: Float) -> Hook:
-    return lambda _, __, ___: x
-
-
-def read(t: Target) -> Attention:
-    """The attention of the first block. Raise NotApplicable unless it is sure where q, k, v and W_o are."""
-    if torch.finfo(t.dtype).eps > 1e-5:
-        raise NotApplicable(f"{t.name} computes in {t.dtype}, too coarse to tell heads apart")
-    calls = [c for c in called(t, t.blocks()[0], t.ids(1, TOKENS)) if isinstance(c.module, nn.Linear)]
-    for found in _candidates(t, calls):
-        if found.is_believable():
-            return found
-    raise NotApplicable(f"{t.name} does not show which of its matrices make queries, keys and values")
-
-
-def _candidates(t: Target, calls: list[Call]) -> Iterator[Attention]:
-    """Three calls with one input and one width, or one three times as wide, and the next call."""
-    for i in range(len(calls) - 1):
-        width = calls[i].gave.shape[-1]
-        if width % 3 == 0 and calls[i + 1].given.shape[-1] == width // 3:
-            yield Attention(t, (calls[i].module,), calls[i + 1].module, width // 3)
-        three = calls[i : i + 3]
-        alike = len(three) == 3 and all(torch.equal(c.given, three[0].given) for c in three)
-        if alike and i + 3 < len(calls) and {c.gave.shape[-1] for c in three} == {calls[i + 3].given.shape[-1]}:
-            # any two of them may be query and key; which one gives values is seen by what comes out
-            for order in ((0, 1, 2), (1, 2, 0), (0, 2, 1)):
-                yield Attention(t, tuple(three[j].module for j in order), calls[i + 3].module, width)
-
-
-__all__ = [
-    "Attention", "Call", "called", "heads_are_interchangeable", "heads_have_projections", "read", "turns_across_heads",
-]  # fmt: skip
+__all__ = ["heads_are_interchangeable", "heads_have_projections"]

@@ -94,7 +94,10 @@ def treated(t: Target) -> Iterator[tuple[str, Target]]:
     """The target after each treatment that is known to cut ties."""
     t.need("module")
     yield "a deep copy", t.copy()
-    yield "a cast", t.copy(torch.float64)
+    cast = t.copy(torch.float64)  # and back: not every model computes in float64
+    cast.module.to(t.dtype)
+    cast.dtype = t.dtype
+    yield "a cast", cast
     loaded = t.copy()
     loaded.module.load_state_dict(deepcopy(t.module.state_dict()))
     yield "loading a state dict", loaded
