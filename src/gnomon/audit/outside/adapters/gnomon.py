@@ -192,6 +192,11 @@ class Gnomon(Target):
         """See Target."""
         return self.model.config.tied
 
+    @property
+    def promises_scale(self) -> float | None:
+        """See Target."""
+        return self.model.input.tokens.scale
+
     def saved(self, folder: Path) -> "Gnomon":
         """See Target: as a run folder."""
         save_model(folder, self.model)

@@ -44,6 +44,7 @@ class Transformers(Target):
             dtype=model.dtype,
             device=some.device,
             special=facts.special,
+            pad=facts.pad_says_padding,
             window=facts.window,
             limit=facts.limit,
             table_ends=facts.table_ends,
@@ -246,6 +247,12 @@ class Transformers(Target):
         if not self.facts.head or not self.model._tied_weights_keys:
             return None
         return bool(told_by.text_config(self.model).tie_word_embeddings)
+
+    @property
+    def promises_scale(self) -> float | None:
+        """See Target: `embedding_multiplier` of Granite and its kin."""
+        said = getattr(told_by.text_config(self.model), "embedding_multiplier", None)
+        return None if said is None else float(said)
 
     def saved(self, folder: Path) -> "Transformers":
         """See Target: save_pretrained and from_pretrained."""

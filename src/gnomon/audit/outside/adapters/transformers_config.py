@@ -1,5 +1,6 @@
 """What a model of the transformers library says of itself: its config, and the names of its parts."""
 
+import inspect
 import re
 import sys
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from gnomon.shapes import Float
 
 #: last parts of the names of tables of absolute positions, as its models call them
 TABLE = re.compile(r"wpe|(embed|encode)?_?pos(ition)?(al)?s?_?(embed|encod)?(ding|ing)?s?|embed_positions|w_pe")
+FIXED = ("embed_positions", "pos_encoding")  #: those of GPT-J and CTRL, which are not trained
 #: kinds of rotation whose table depends on how long the text is
 BY_LENGTH = ("dynamic", "longrope")
 
@@ -70,8 +72,8 @@ def facts(model: Any) -> Facts:
         depth=blocks + encoder,
         special=frozenset(_special(model)),
         window=_window(config),
-        limit=_limit(config, tables, first),
-        table_ends=bool(tables),
+        limit=_limit(stack, config, tables, first),
+        table_ends=bool(tables) or bool(list(_fixed_tables(stack))),
         shift=_shift(model, config, tables),
         head=isinstance(head, nn.Linear),
         first_position=first if pad is not None else 0,
@@ -133,14 +135,21 @@ def _tables(stack: nn.Module) -> Iterator[nn.Embedding]:
             yield part
 
 
+def _fixed_tables(stack: nn.Module) -> Iterator[Float]:
+    """Its tables of sines and cosines, one row for each position, which is where they end."""
+    return (b for name, b in stack.named_buffers() if name.rpartition(".")[2] in FIXED and b.dim() == 2)
+
+
 def _reads_ids(part: nn.Module) -> bool:
     """Whether it takes the places of padding from the ids themselves (RoBERTa and its kin)."""
     return getattr(part, "create_position_ids_from_input_ids", None) is not None
 
 
-def _limit(config: Any, tables: list[nn.Embedding], first: int) -> int | None:
-    if tables:
-        return min(table.num_embeddings - int(getattr(table, "offset", first)) for table in tables)
+def _limit(stack: nn.Module, config: Any, tables: list[nn.Embedding], first: int) -> int | None:
+    rows = [table.num_embeddings - int(getattr(table, "offset", first)) for table in tables]
+    rows += [len(table) for table in _fixed_tables(stack)]
+    if rows:
+        return min(rows)
     trained = getattr(config, "max_position_embeddings", None)
     for rope in _rope_settings(config):
         trained = rope.get("original_max_position_embeddings") or trained
@@ -165,8 +174,14 @@ def _shift(model: Any, config: Any, tables: list[nn.Embedding]) -> Shift:
 
 
 def finds_packed(model: Any) -> bool:
-    """Whether its masks are made by the library's function for causal ones, which finds packed documents."""
-    return "create_causal_mask" in vars(sys.modules[type(model).__module__])
+    """Whether its masks are made by the library's function for causal ones, which finds packed documents where it is
+    given positions and no mask; some models make a mask of ones themselves."""
+    source = inspect.getsource(sys.modules[type(model).__module__])
+    return _FINDS.search(source) is not None and _ONES.search(source) is None
+
+
+_FINDS = re.compile(r"create_causal_mask\([^()]*position_ids=|mask_kwargs = \{[^{}]*\"position_ids\": position_ids")
+_ONES = re.compile(r"attention_mask = torch\.ones")
 
 
 def blocks(stack: nn.Module, n: int) -> nn.ModuleList | None:

@@ -7,19 +7,39 @@ from collections.abc import Mapping
 
 from gnomon.audit.outside.target import Because
 
-PAGE = "https://huggingface.co/docs/transformers/model_doc/{}"
+DOCS = "https://huggingface.co/docs/transformers/"
+ONE_SIDE = Because(
+    'padding is put on one side: "padding_side: The side on which the model should have padding applied. Should be '
+    "selected between ['right', 'left']\"",
+    f"{DOCS}main_classes/tokenizer",
+)
+CONTINUED = Because(
+    'its tutorial says: "Since LLMs are not trained to continue from pad tokens, your input needs to be left-padded."',
+    f"{DOCS}llm_tutorial#wrong-padding-side",
+)
+#: of every model
+ALL: Mapping[str, Because] = {
+    "interior padding changes nothing": ONE_SIDE,
+    "interior padding with positions changes nothing": ONE_SIDE,
+    "rows padded on the right decode at their own places": CONTINUED,
+}
+#: what a model breaks that counts padding on the left as positions
+LEFT = (
+    "left padding changes nothing",
+    "padded rows decode at their own places",
+    "source padding on the left changes nothing",
+)
 
 
 def by_design(model_type: str) -> Mapping[str, Because]:
-    """Law -> what the page of this type of model says."""
+    """Law -> what the documentation says about this type of model."""
     if model_type not in RIGHT:
-        return {}
+        return ALL
     page, says = RIGHT[model_type]
-    return {law: Because(f'its page says: "{says}"', PAGE.format(page)) for law in LEFT}
+    return {**ALL, **dict.fromkeys(LEFT, Because(f'its page says: "{says}"', f"{DOCS}model_doc/{page}"))}
 
 
-#: laws that a model breaks which counts padding on the left as positions
-LEFT = ("left padding changes nothing",)
+#: types of models whose page says so, with the page and the sentence
 RIGHT: Mapping[str, tuple[str, str]] = {
     "gpt2": ("gpt2", "Pad inputs on the right because GPT-2 uses absolute position embeddings."),
     "gpt_neo": ("gpt_neo", "Pad inputs on the right because GPT-Neo uses absolute position embeddings."),
@@ -28,8 +48,8 @@ RIGHT: Mapping[str, tuple[str, str]] = {
     "bert": ("bert", "Inputs should be padded on the right because BERT uses absolute position embeddings."),
     "led": ("led", "Pad inputs on the right. LED uses absolute position embeddings."),
     **{
-        page: (page, f"{name} is a model with absolute position embeddings so it's usually advised to pad the inputs on "
-        "the right rather than the left.")
+        page: (page, f"{name} is a model with absolute position embeddings so it's usually advised to pad the inputs "
+        "on the right rather than the left.")
         for page, name in (
             ("albert", "ALBERT"), ("bart", "BART"), ("blenderbot", "Blenderbot"), ("ctrl", "CTRL"),
             ("blenderbot-small", "Blenderbot Small"), ("mobilebert", "MobileBERT"), ("prophetnet", "ProphetNet"),
