@@ -289,6 +289,19 @@ def test_the_page_shows_hostile_names_as_they_are(report: Report) -> None:
     assert read.addresses == ["https://example.org/a?b&c"]
 
 
+def test_a_notebook_shows_the_page_in_a_frame(report: Report) -> None:
+    class Frame(HTMLParser):
+        held = ""
+
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            assert tag == "iframe"
+            self.held = dict(attrs)["srcdoc"] or ""
+
+    frame = Frame()
+    frame.feed(report._repr_html_())
+    assert frame.held == page(report)
+
+
 def test_the_page_asks_no_other_machine() -> None:
     text = page(Report("model", {}, ()))
     assert "default-src 'none'" in text

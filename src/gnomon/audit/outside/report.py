@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from html import escape
 from pathlib import Path
 from typing import Any, get_args
 
@@ -98,6 +99,13 @@ class Report:
     def __str__(self) -> str:
         """The table, in 100 columns."""
         return self.table()
+
+    def _repr_html_(self) -> str:
+        """The page in a frame of its own, for a notebook."""
+        from gnomon.audit.outside.outputs import page
+
+        style = "width:100%;height:36rem;border:1px solid #8884;border-radius:.5rem"
+        return f'<iframe srcdoc="{escape(page(self))}" style="{style}"></iframe>'
 
 
 def _printable(value: Any) -> Any:
