@@ -59,7 +59,7 @@ def attend(
     name = kernel or choose(position, at, k_at, how, q.device.type)
     if name not in KERNELS:
         raise unknown("attention kernel", name, KERNELS)
-    if (ran := _watched.get()) is not None:
+    if not torch.compiler.is_compiling() and (ran := _watched.get()) is not None:  # it would break the graph
         ran.append(name)
     q, k, v = _cleared(q, at), _cleared(k, k_at), _cleared(v, k_at)
     k, v = share_heads(k, q.shape[1]), share_heads(v, q.shape[1])

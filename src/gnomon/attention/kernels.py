@@ -61,7 +61,7 @@ def distance_vector(
 def _matrix(by_distance: Float, T: int, S: int, start: int = 0) -> Float:
     """Rows start..start+T-1 of the (flipped) score mask, (H or 1, T, S), as a view."""
     N = by_distance.shape[1]
-    return by_distance.as_strided((by_distance.shape[0], T, S), (N, 1, 1), by_distance.storage_offset() + start)
+    return by_distance[:, start:].as_strided((by_distance.shape[0], T, S), (N, 1, 1))
 
 
 class _LearnedToeplitz(torch.autograd.Function):

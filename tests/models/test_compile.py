@@ -1,0 +1,54 @@
+"""Compiled models: one graph without a break, and no new one for every token."""
+
+import pytest
+import torch
+from torch._dynamo.testing import CompileCounter
+
+import gnomon as gn
+
+# What torch's compiler says of its own doings, and of a cached function of whole numbers that it traces through.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:Dynamo detected a call to a `functools.lru_cache`"),
+]
+
+LEFT = gn.Layout.padded(torch.tensor([[0, 0, 1, 1, 1], [1, 1, 1, 1, 1]]))
+
+
+def small(position):
+    return gn.DecoderOnly(11, 16, 1, 2, position=position, max_positions=64, init_std=0.2)
+
+
+@pytest.fixture(autouse=True)
+def afresh():
+    """What other tests compiled counts towards torch's limit of compilations."""
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+@pytest.mark.parametrize("position", gn.positions.names())
+def test_forward_and_backward_are_one_graph(position):
+    """`fullgraph` refuses whatever would send the computation back to Python."""
+    model, ids = small(position), torch.randint(11, (2, 5))
+    compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
+    compiled(ids).square().sum().backward()
+    got = [p.grad.clone() for p in model.parameters() if p.grad is not None]
+    model.zero_grad()
+    model(ids).square().sum().backward()
+    for mine, want in zip(got, (p.grad for p in model.parameters() if p.grad is not None), strict=True):
+        torch.testing.assert_close(mine, want, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("position", "kind", "at"), [("rope", "growing", None), ("t5", "preallocated", LEFT)])
+def test_forty_steps_are_compiled_at_most_three_times(position, kind, at):
+    """A number of Python's that grows with the cache would be compiled for anew at each step."""
+    model, counter, ids = small(position).eval(), CompileCounter(), torch.randint(11, (2, 45))
+    step, cache, plain = torch.compile(model, backend=counter), model.cache(kind, capacity=64), model.cache()
+    with torch.no_grad():
+        for held in (cache, plain):
+            model(ids[:, :5], at, held)
+        for n in range(5, 45):
+            token = ids[:, n : n + 1]
+            torch.testing.assert_close(step(token, cache=cache), model(token, cache=plain), atol=1e-5, rtol=1e-5)
+    assert counter.frame_count <= 3
