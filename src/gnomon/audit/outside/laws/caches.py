@@ -120,6 +120,7 @@ def _of_chunks(t: Target, ids: Int, chunks: list[int]) -> str:
     "crossing the limit in decoding",
     source="dynamic NTK and LongRoPE change their angles at the trained length; keys kept were turned by the old ones",
     hint="angles depend on the length of the text: keys in the cache must be turned anew, or the angles not change",
+    shown_by="every encoding but none",
     shrinks=False,
 )
 def crossing_the_limit_in_decoding(t: Target, n: int) -> Evidence:
@@ -129,18 +130,17 @@ def crossing_the_limit_in_decoding(t: Target, n: int) -> Evidence:
     limit = beyond(t)
     if limit + 4 <= SHORT:
         ids = t.ids(1, limit + 4)
-        got = fed(t, ids, [limit - 2] + [1] * 6)[:, -6:]
-        return Evidence(got, t.logits(ids)[:, -6:], None, None, cause=_at_the_limit(t, n))
-    t.need("positions", "cached positions")
-    ids, positions = t.ids(2, n), torch.arange(limit - n + 3, limit + 3, device=t.device).expand(2, n)
-    got = fed(t, ids, [n - 4] + [1] * 4, positions=positions)
-    return Evidence(got, t.logits(ids, positions=positions), None, ids, cause=_at_the_limit(t, n))
-
-
-def _at_the_limit(t: Target, n: int) -> str:
-    ids = t.ids(2, n, stream=4)
-    steady = not apart(t, fed(t, ids, [1] * n), t.logits(ids))
-    return "" if steady else "the cache differs from a full read before the limit already"
+        places = torch.arange(limit + 4, device=t.device)[None]
+        got, want = fed(t, ids, [limit - 2] + [1] * 6)[:, -6:], t.logits(ids)[:, -6:]
+    else:
+        t.need("positions", "cached positions")
+        ids, places = t.ids(2, n), torch.arange(limit - n + 3, limit + 3, device=t.device).expand(2, n)
+        got, want = fed(t, ids, [n - 4] + [1] * 4, positions=places), t.logits(ids, positions=places)
+    fault = t.logits(ids, positions=places // 2)[:, -got.shape[1] :] if "positions" in t.can else None
+    few = t.ids(2, n, stream=4)
+    before = apart(t, got, want) and apart(t, fed(t, few, [1] * n), t.logits(few))
+    cause = "the cache differs from a full read before the limit already" if before else ""
+    return Evidence(got, want, fault, ids if ids.shape[1] == n else None, cause=cause)
 
 
 @rule(

@@ -10,6 +10,7 @@ from gnomon.audit.outside.laws.padding import on_the_left
 from gnomon.audit.outside.rule import Evidence, rule
 from gnomon.audit.outside.target import Target
 from gnomon.audit.subject import NotApplicable
+from gnomon.shapes import Int
 
 
 @rule(
@@ -49,24 +50,36 @@ def evaluation_is_deterministic(t: Target, n: int) -> Evidence:
 )
 def call_history(t: Target, n: int) -> Evidence:
     """A long call, or one at other positions, changes no bit of the calls after it."""
-    ids = t.ids(2, n)
-    want = t.logits(ids)
-    if not torch.equal(t.logits(ids), want):
+    found = _asked_again(t, t.ids(2, n), None, list(_calls(t, n)))
+    if not found.cause and t.limit is not None and not t.table_ends and "positions" in t.can:
+        beyond = torch.arange(t.limit, t.limit + n, device=t.device).expand(2, -1)
+        farther = "one at positions farther past the limit", lambda: t.logits(t.ids(1, n), positions=4 * beyond[:1])
+        found = _asked_again(t, t.ids(2, n), beyond, [farther])
+    return found
+
+
+Call = tuple[str, Callable[[], object]]
+
+
+def _asked_again(t: Target, ids: Int, positions: Int | None, calls: list[Call]) -> Evidence:
+    """The logits of a short call before and after these calls, up to the first that changes them."""
+    want = t.logits(ids, positions=positions)
+    if not torch.equal(t.logits(ids, positions=positions), want):
         raise NotApplicable(f"two calls of {t.name} in a row differ already")
-    got, cause = want, ""
-    for said, call in _calls(t, n):
+    got, where = want, "" if positions is None else ", asked past the limit,"
+    for said, call in calls:
         try:
             call()
         except Exception:  # what it refuses has other laws
             continue
-        got = t.logits(ids)
+        got = t.logits(ids, positions=positions)
         if not torch.equal(got, want):
-            cause = f"the calls after {said} differ from those before it"
-            break
-    return Evidence(got, want, None, ids, tolerance=0.0, cause=cause)
+            cause = f"the calls{where} after {said} differ from those before it"
+            return Evidence(got, want, None, ids, tolerance=0.0, cause=cause)
+    return Evidence(got, want, None, ids, tolerance=0.0)
 
 
-def _calls(t: Target, n: int) -> Iterator[tuple[str, Callable[[], object]]]:
+def _calls(t: Target, n: int) -> Iterator[Call]:
     """Calls that may leave something behind, each with words for it."""
     room = t.limit if t.limit is not None else SHORT
     longer = min(4 * n, room)

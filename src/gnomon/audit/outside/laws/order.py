@@ -81,20 +81,29 @@ def prefix_is_beginning(t: Target, n: int) -> Evidence:
     "prefix = beginning past the limit",
     source="dynamic NTK and LongRoPE choose their angles by the length of the text (Ding et al. 2024)",
     hint="angles chosen by the length of the text change the logits of its beginning when it grows",
+    shown_by="every encoding but none",
     shrinks=False,
 )
 def prefix_is_beginning_past_the_limit(t: Target, n: int) -> Evidence:
     """A text longer than the model was made for changes no logits of its beginning."""
     t.must_be_causal()
     limit = beyond(t)
-    if limit + n <= SHORT:
-        ids = t.ids(1, limit + n)
-        got, want = t.logits(ids)[:, :limit], t.logits(ids[:, :limit])
-    else:
+    n = min(n, limit)
+    first = limit - 2 if 2 < limit <= SHORT - n else n  # tokens of the beginning, which ends before the limit
+    if first == n:
         t.need("positions")
-        ids, positions = t.ids(1, 2 * n), torch.arange(limit - n, limit + n, device=t.device)[None]
-        got, want = t.logits(ids, positions=positions)[:, :n], t.logits(ids[:, :n], positions=positions[:, :n])
-    return Evidence(got, want, None, ids if ids.shape[1] <= 4 * n else None)
+        return _beginning(t, torch.arange(limit - n - 2, limit + n, device=t.device), n)
+    return _beginning(t, torch.arange(limit + n, device=t.device), first)
+
+
+def _beginning(t: Target, positions: Int, first: int) -> Evidence:
+    """The logits of the first tokens in a text at these positions, and those of these tokens alone."""
+    ids, places = t.ids(1, len(positions)), positions[None]
+    given = places if int(positions[0]) else None
+    want = t.logits(ids[:, :first], positions=None if given is None else given[:, :first])
+    got = t.logits(ids, positions=given)[:, :first]
+    fault = t.logits(ids, positions=places // 2)[:, :first] if "positions" in t.can else None
+    return Evidence(got, want, fault, ids if len(positions) <= 4 * first else None)
 
 
 def beyond(t: Target) -> int:
