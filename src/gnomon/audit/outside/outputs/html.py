@@ -28,9 +28,9 @@ def page(report: Report) -> str:
         _header(report),
         *_cards(report, "FAIL", "What is broken"),
         *_cards(report, "by design", "Broken by design"),
-        *_every_law(report),
+        *_laws(report),
         *_left_open(report, "not observable", "What this model cannot show"),
-        *_left_open(report, "not applicable", "What was not asked"),
+        *_left_open(report, "not applicable", "What does not apply"),
         _tag("h2", "How it was asked"),
         _facts((name, str(value)) for name, value in report.about.items()),
         _tag("footer", f"Made by Gnomon. {counted(report)}."),
@@ -72,31 +72,29 @@ def _card(found: Finding) -> str:
     )
 
 
-def _every_law(report: Report) -> list[str]:
-    """A row a law: its sentence, its verdict, the largest error and what was tolerated."""
-    if not report.findings:
+def _laws(report: Report) -> list[str]:
+    """A row a law that applies: its sentence, its verdict, the largest error and what was tolerated."""
+    findings = [found for found in report.findings if found.verdict != "not applicable"]
+    if not findings:
         return []
     heads = "".join(f'<th scope="col">{text}</th>' for text in ("Law", "Verdict", "Largest error", "Tolerated"))
     note = (
         f"The bar shows the largest error over what is tolerated, on a logarithmic scale of {DECADES} powers of ten to "
         "either side of the mark."
     )
-    rows = "".join(map(_row, report.findings))
+    rows = "".join(map(_row, findings))
     return [
-        _tag("h2", "Every law"),
+        _tag("h2", "Law by law"),
         f'<table class="laws"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>',
         _tag("p", note, "note"),
     ]
 
 
 def _row(found: Finding) -> str:
-    measured = found.verdict != "not applicable"
-    error = f"{_meter(found)}<span>{number(found.error)}</span>" if measured else ""
-    tolerated = number(found.tolerance) if measured else ""
     return (
         f'<tr><th scope="row">{escape(found.law)}<small>{escape(found.sentence)}</small></th>'
-        f'<td data-is="verdict">{_pill(found.verdict)}</td><td data-is="largest error">{error}</td>'
-        f'<td data-is="tolerated">{tolerated}</td></tr>'
+        f"<td>{_pill(found.verdict)}</td><td>{_meter(found)}{number(found.error)}</td>"
+        f'<td class="tolerated">{number(found.tolerance)}</td></tr>'
     )
 
 
