@@ -148,6 +148,18 @@ def test_longrope_changes_lists_past_the_trained_length():
     assert method.magnitude == pytest.approx(math.sqrt(1 + math.log(4) / math.log(16)))
 
 
+@pytest.mark.parametrize("method", [DynamicNTK(2.0, 16), LongRoPE(4.0, 16, [1.0] * 4, [2.0, 2.0, 4.0, 8.0])], ids=repr)
+def test_applied_to_ones_own_queries_a_text_has_one_table_too(method):
+    """A table for each token, as if its text ended there, would turn early keys and late queries by two of them."""
+    rope = gn.positions.get("rope", scaling=method).build(d_head=8)
+    q, k = torch.randn(2, 2, 2, 24, 8)
+    ids = torch.stack([torch.arange(24), torch.arange(24).clamp(max=15)])  # the second text ends at the trained length
+    got_q, got_k = rope.apply(q, k, ids)
+    torch.testing.assert_close(got_q[:1], rope(q[:1]))
+    torch.testing.assert_close(got_k[1:, :, :16], rope(k[1:, :, :16]))
+    torch.testing.assert_close(rope.apply(q, k)[1], rope(k))
+
+
 @pytest.mark.parametrize("length", [40, 64, 65, 200])
 @pytest.mark.parametrize(
     "method", [DynamicNTK(3.0, 64), LongRoPE(4.0, 64, [1.0 + i / 8 for i in range(8)], [2.0 + i for i in range(8)])],

@@ -128,7 +128,8 @@ class RoPE(PositionEncoding):
         if position_ids is None:
             position_ids = torch.arange(q.shape[-2], device=q.device)
         pos = position_ids.reshape(-1, position_ids.shape[-1])
-        tables = self.prepare(Layout(pos, pos, None, pos + 1), wide(q.dtype))
+        length = (pos.amax(-1, keepdim=True) + 1).expand_as(pos)  # a row is one text
+        tables = self.prepare(Layout(pos, pos, None, length), wide(q.dtype))
         return self.rotate(q, tables), self.rotate(k, tables)
 
     def extra_repr(self) -> str:
