@@ -80,6 +80,8 @@ def reach(ask: Callable[[Int], Float], device: torch.device) -> int:
         return FAR
     try:
         ask(_ids(1, device))
+    except BadValue:
+        raise
     except Exception as raised:
         raise BadValue(f"the model does not answer ids (1, 1): {type(raised).__name__}: {raised}") from raised
     low, high = 1, FAR

@@ -1,0 +1,198 @@
+"""Somebody's module as it is: what can be found out is, what cannot be asked is refused with what to give."""
+
+import pytest
+import torch
+from torch import nn
+
+import gnomon as gn
+from gnomon.audit import NotApplicable, Torch
+from gnomon.errors import BadValue
+
+V, D = 11, 8
+
+
+class Model(nn.Module):
+    """A table of positions before that of tokens, as long as it likes; it sees everything before it."""
+
+    def __init__(self, rows=16, padding=None):
+        super().__init__()
+        self.positions, self.tokens = nn.Embedding(rows, D), nn.Embedding(V, D, padding_idx=padding)
+        self.small = nn.ModuleList(nn.Linear(D, D) for _ in range(5))
+        self.layers = nn.ModuleList(nn.Sequential(nn.Linear(D, 4 * D), nn.Linear(4 * D, D)) for _ in range(3))
+        self.head = nn.Linear(D, V, bias=False)
+
+    def vectors(self, ids):
+        return self.tokens(ids) + self.positions(torch.arange(ids.shape[1], device=ids.device))
+
+    def forward(self, ids):
+        x = self.vectors(ids)
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(x.cumsum(1))
+
+
+class Hugging(Model):
+    def forward(self, input_ids, attention_mask=None, position_ids=None):
+        ones = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+        places = torch.arange(input_ids.shape[1]).expand_as(input_ids) if position_ids is None else position_ids
+        x = (self.tokens(input_ids) + self.positions(places)) * ones[..., None]
+        return {"logits": self.head(x.cumsum(1))}
+
+
+class OtherWay(Hugging):
+    """The same name, for the opposite: 1 is padding."""
+
+    def forward(self, ids, attention_mask=None):
+        return super().forward(ids, None if attention_mask is None else 1 - attention_mask)
+
+
+class Pair(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.source, self.tokens, self.head = nn.Embedding(V, D), nn.Embedding(V, D), nn.Linear(D, V)
+
+    def forward(self, src, tgt):
+        return self.head(self.tokens(tgt).cumsum(1) + self.source(src).mean(1, keepdim=True))
+
+
+# ------------------------------------------------------------------ found out
+
+
+def test_tables_blocks_and_ends_are_found_by_what_they_do():
+    model = Model()
+    target = Torch(model)
+    assert (target.vocab, target.limit, target.table_ends, target.layers) == (V, 16, True, 3)
+    assert target.embedding() is model.tokens
+    assert list(target.blocks()) == list(model.layers)
+    assert target.ends()[0] is model.tokens.weight
+    assert target.ends()[1] is model.head.weight
+    assert target.can == {"module"}
+
+
+def test_a_copy_is_looked_into_and_not_its_model():
+    target = Torch(Model())
+    assert target.copy().embedding() is not target.embedding()
+    assert target.copy(torch.float64).logits(target.ids(1, 3)).dtype == torch.float64
+
+
+def test_an_end_that_is_no_embedding_is_found_by_going_there():
+    class Parameters(Model):
+        def __init__(self):
+            super().__init__()
+            self.rows = nn.Parameter(torch.randn(13, D))
+
+        def vectors(self, ids):
+            if ids.shape[1] > len(self.rows):
+                raise IndexError("no more rows")
+            return self.tokens(ids) + self.rows[: ids.shape[1]]
+
+    assert Torch(Parameters()).limit == 13
+    assert Torch(Model(rows=900)).limit == 900
+    assert Torch(lambda ids: torch.zeros(*ids.shape, 5)).limit is None
+
+
+def test_ids_that_mean_padding_are_not_drawn():
+    target = Torch(Model(padding=3))
+    assert target.special == {3}
+    assert not (target.ids(20, 20) == 3).any()
+
+
+def test_names_of_hugging_face_are_used_where_they_mean_the_same():
+    target = Torch(Hugging())
+    assert target.can >= {"mask", "positions", "placed mask"}
+    ids, mask = target.ids(1, 3), torch.tensor([[False, True, True]])
+    assert torch.equal(target.logits(ids, mask=mask), target.model(ids, mask.long())["logits"])
+    assert not torch.equal(target.logits(ids, positions=torch.tensor([[2, 3, 4]])), target.logits(ids))
+    assert Torch(OtherWay()).can == {"module"}
+
+
+def test_a_forward_of_src_and_tgt_has_a_source():
+    target = Torch(Pair())
+    assert (target.architecture, "source" in target.can) == ("encoder-decoder", True)
+    ids, source = target.ids(2, 4), target.ids(2, 6, stream=1)
+    assert torch.equal(target.told(source).logits(ids), target.model(source, ids))
+    assert target.logits(ids).shape == (2, 4, V)
+    with pytest.raises(NotApplicable, match="takes no mask of its source"):
+        target.told(source, torch.ones_like(source).bool()).logits(ids)
+
+
+def test_a_source_may_have_a_mask_and_another_name():
+    class Named(Pair):
+        def forward(self, question, answer, seen=None):
+            return super().forward(question if seen is None else question * seen, answer)
+
+    target = Torch(
+        Named(),
+        source=lambda model, source, ids: model(source, ids),
+        source_masked=lambda model, source, mask, ids: model(source, ids, mask),
+    )
+    source, mask = target.ids(1, 4), torch.tensor([[True, True, False, False]])
+    assert not torch.equal(target.told(source, mask).logits(source), target.told(source).logits(source))
+
+
+@pytest.mark.parametrize("pack", [lambda x: x, lambda x: (x, None), lambda x: [x], lambda x: {"logits": x}])
+def test_logits_may_be_wrapped(pack):
+    logits = torch.randn(1, 48, V)
+    target = Torch(lambda ids: pack(logits[:, : ids.shape[1]]))
+    assert torch.equal(target.logits(torch.zeros(1, 3, dtype=torch.long)), logits[:, :3])
+
+
+# ------------------------------------------------------------------ refused
+
+
+class Asks(Pair):
+    def forward(self, src, tgt, mask):
+        return super().forward(src, tgt)
+
+
+class Last(Model):
+    def forward(self, ids):
+        return super().forward(ids)[:, -1:]
+
+
+class Flat(Model):
+    def forward(self, ids):
+        return super().forward(ids).flatten(0, 1)
+
+
+class Broken(Model):
+    def forward(self, ids):
+        raise KeyError("weights")
+
+
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        (Asks, r"forward\(src, tgt, mask\) wants more than ids"),
+        (Last, "not one row a token; say how to ask it"),
+        (Flat, r"logits are a tensor \(B, T, V\), got \(48, 11\)"),
+        (Broken, "does not answer ids .*KeyError"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_at_once(model, says):
+    with pytest.raises(BadValue, match=says):
+        gn.audit(model())
+
+
+def test_what_was_refused_can_be_said():
+    source = torch.tensor([[1, 2]])
+    target = Torch(Asks(), forward=lambda model, ids: model(source.expand(len(ids), -1), ids, None))
+    assert target.logits(target.ids(2, 3)).shape == (2, 3, V)
+    assert Torch(Last(), forward=lambda model, ids: Model.forward(model, ids)).vocab == V
+
+
+def test_a_combination_that_nobody_offered_is_not_applicable():
+    target = Torch(Model(), masked=lambda model, ids, mask: model(ids))
+    mask = torch.ones(1, 3).bool()
+    with pytest.raises(NotApplicable, match="combination"):
+        target.logits(target.ids(1, 3), mask=mask, docs=mask.long())
+    with pytest.raises(NotApplicable, match="has no cache"):
+        target.step(None, target.ids(1, 3))
+
+
+def test_an_audit_of_a_module_changes_none_of_its_numbers():
+    model = Hugging()
+    before = {name: x.clone() for name, x in model.state_dict().items()}
+    gn.audit(model)
+    assert all(torch.equal(x, before[name]) for name, x in model.state_dict().items())
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
