@@ -385,6 +385,60 @@ def test_a_mistake_in_one_text_does_not_end_the_loop(tmp_path):
     assert result.exit_code == 0
 
 
+def test_a_text_that_cannot_go_on_does_not_end_the_loop(run):
+    """No token may come twice, and there are 257 of them: sooner or later none is left."""
+    result = gnomon(
+        run, "-i", "-q", "--no-repeat-ngram", "1", "--min-new-tokens", "400", "--max-new-tokens", "400", stdin="ab\nc\n"
+    )
+    assert result.exit_code == 0, result.output
+    assert result.stderr.count("the constraints leave no token") == 2
+    assert result.stderr.count("\n") - result.stderr.count("gnomon: error") <= 1  # a line each, and the last prompt's
+
+
+# The command in a process of its own, whose terminal sends it the signals that keys mean.
+AT_A_TERMINAL = """
+import fcntl, runpy, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+runpy.run_module("gnomon", run_name="__main__")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no pty")
+def test_a_person_at_a_terminal_stops_a_text_and_writes_the_next(run):
+    import pty
+
+    terminal, inside = pty.openpty()
+    endless = ["--min-new-tokens", "100000", "--max-new-tokens", "100000"]
+    command = [sys.executable, "-c", AT_A_TERMINAL, "generate", run, "-i", *endless]
+    process = subprocess.Popen(command, stdin=inside, stdout=inside, stderr=inside, start_new_session=True)
+    os.close(inside)
+    shown = b""
+
+    def until(sign):
+        """What is shown from now on, up to and including the sign."""
+        nonlocal shown
+        start = len(shown)
+        while sign not in shown[start:]:
+            shown += os.read(terminal, 1 << 16)
+        return shown[start:]
+
+    try:
+        until(b"> ")
+        for text in (b"ab", b"xy"):
+            os.write(terminal, text + b"\n")
+            until(text + b"\r\n")
+            until(b"e")  # it writes
+            os.write(terminal, b"\x03")
+            until(b"ended by interruption")
+            until(b"> ")
+        os.write(terminal, b"\x04")
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        os.close(terminal)
+    assert b"Traceback" not in shown
+
+
 # ------------------------------------------------------------------ mistakes
 
 

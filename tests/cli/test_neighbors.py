@@ -85,6 +85,7 @@ def test_a_map_is_drawn_of_words_of_sentences_and_of_everything(folder, lines, t
     [
         ([], 2, "give one or more words, or --map"),
         (["ab"], 2, "'ab' is not one token of this model, which reads it as a | b"),
+        ([""], 2, "'' is not one token of this model, which reads it as nothing: give a word that is one"),
         (["a", "--map", "map.gif"], 2, "pictures are written as .png or .svg"),
         (["a", "--sentences", "nowhere.txt"], 3, "cannot read nowhere.txt"),
         (["a", "--sentences", "empty.txt"], 3, "holds no sentences"),

@@ -114,14 +114,17 @@ def test_a_table_becomes_a_task(tmp_path):
 def test_what_cannot_be_learned_is_named(tmp_path, task, model):
     path = tmp_path / "t.tsv"
     path.write_text("text\tlabel\nx\ta\ny\ta\n")
-    with pytest.raises(gn.BadInput, match="one class at most"):
+    with pytest.raises(gn.BadInput, match="all texts have the label 'a', .* give two classes or more"):
+        ClassesKind(sources=(str(path),)).texts()
+    path.write_text("text\tlabel\nx\ta\nx\tb\n")
+    with pytest.raises(gn.BadInput, match="no text has one label alone"):
         ClassesKind(sources=(str(path),)).texts()
     with pytest.raises(gn.BadInput, match="nothing was trained on of the classes strange"):
         Classes(TRAINING, [Example("x", "strange")], Tokenizer.bytes(), CONFIG)
     model.labels = ("a", "b")
     with pytest.raises(gn.BadValue, match="the classes are cold, warm; the model has"):
         task.check(model, CONFIG)
-    with pytest.raises(gn.BadValue, match="no text to classify"):
+    with pytest.raises(gn.BadValue, match="no text to classify in .*: give one"):
         classify(model, " \n")
     with pytest.raises(gn.BadValue, match="tells no classes, it is decoder-only"):
         classify(gn.DecoderOnly(257, 16, 1, 2), "x")

@@ -61,6 +61,18 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
         list(read_pairs(tmp_path / "latin.tsv"))
 
 
+def test_a_file_is_read_as_spreadsheets_and_the_web_write_them(tmp_path):
+    """A mark of byte order in front, lines that end in two characters, and a separator of lines inside a text."""
+    (tmp_path / "pairs.tsv").write_bytes("a\tb\r\nc d\u2028e\tf\x85g\r\n".encode("utf-8-sig"))
+    assert list(read_pairs(tmp_path / "pairs.tsv")) == [("a", "b"), ("c d\u2028e", "f\x85g")]
+
+
+def test_other_data_without_pairs_are_refused(tmp_path):
+    (tmp_path / "blank.tsv").write_text("\n\n")
+    with pytest.raises(BadInput, match="there are no pairs in .*blank.tsv: give a source, a tab and its target"):
+        PairsKind().elsewhere((str(tmp_path / "blank.tsv"),), Tokenizer.bytes(), CONFIG, quiet=True)
+
+
 def test_what_cannot_be_split_is_refused(tmp_path, file):
     (tmp_path / "one.tsv").write_text("a\tb\na\tc\n")
     with pytest.raises(BadInput, match="1 different sources cannot be split"):

@@ -28,7 +28,7 @@ from gnomon.cli.options import (
 )
 from gnomon.cli.output import print_json
 from gnomon.cli.page import Page
-from gnomon.errors import BadInput, BadValue
+from gnomon.errors import BadInput, BadValue, GnomonError
 
 if TYPE_CHECKING:
     from gnomon.generate import Constraints, Strategy
@@ -147,7 +147,10 @@ class Desk:
                 self._generate(page, *((None, line) if self.reads_source else (line, None)))
             except KeyboardInterrupt:
                 page.close()
-            except BadValue as error:
+                if not page.tokens[0]:
+                    click.echo(err=True)  # the line on which the terminal shows ^C
+            except GnomonError as error:
+                page.close()
                 click.echo(f"gnomon: error: {error}", err=True)
 
     def _generate(self, page: Page, prompt: str | None, source: str | None) -> None:

@@ -63,7 +63,7 @@ def token_vectors(model: Model) -> Float:
 def token_id(model: Model, word: str) -> int:
     """The id of a word that is one token, by itself or after a blank, as words in a text are."""
     tokenizer = tokenizer_of(model)
-    for text in (word, f" {word}"):
+    for text in (word, f" {word}") if word else ():
         ids = tokenizer.encode(text)
         if len(ids) == 1 and ids[0] != tokenizer.unk_id:
             return ids[0]

@@ -79,7 +79,10 @@ class ClassesKind(Kind):
         ]
         found = distinct(read)
         if len({label for _, label in found}) < 2:
-            raise BadInput(f"{', '.join(self.sources)}: there is one class at most, so there is nothing to tell apart")
+            only = f"all texts have the label {found[0].label!r}" if found else "no text has one label alone"
+            raise BadInput(
+                f"{', '.join(self.sources)}: {only}, so there is nothing to tell apart: give two classes or more"
+            )
         return found
 
     @property
@@ -239,7 +242,7 @@ def classify(model: Model, text: str, length: int = 128) -> list[tuple[str, floa
     if model.tokenizer is None:
         raise BadValue("this model has no tokenizer, so it cannot read text")
     if not text.strip():
-        raise BadValue("there is no text to classify")
+        raise BadValue(f"there is no text to classify in {text!r}: give one that is not blank")
     [scores] = class_log_probabilities(model, model.tokenizer, [text], length)
     return sorted(zip(model.labels, np.exp(scores).tolist(), strict=True), key=lambda pair: -pair[1])
 

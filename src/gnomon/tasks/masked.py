@@ -164,7 +164,10 @@ def fill(model: Model, text: str, top: int = 5) -> list[list[Guess]]:
     """
     tokenizer = model.tokenizer
     if not isinstance(model, EncoderOnly) or model.config.head not in ("masked", "tokens"):
-        raise BadValue(f"this model fills no gaps, it is {model.architecture} with a head of {model.config.head}")
+        raise BadValue(
+            f"this model fills no gaps, it is {model.architecture} with a head of {model.config.head}: take one that "
+            "`gnomon train --task masked` made, or a checkpoint such as BERT's"
+        )
     if tokenizer is None or tokenizer.mask_id is None:
         raise BadValue("this model's tokenizer has no mask, so the model was not trained to fill gaps")
     ids = masked_ids(tokenizer, text)

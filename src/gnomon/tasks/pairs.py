@@ -74,6 +74,8 @@ class PairsKind(Kind):
     def elsewhere(self, sources: tuple[str, ...], tokenizer: Tokenizer, config: TrainConfig, quiet: bool) -> "Pairs":
         """Measured on all pairs of other files."""
         pairs = [pair for file in sources for pair in read_pairs(file)]
+        if not pairs:
+            raise BadInput(f"there are no pairs in {', '.join(sources)}: give a source, a tab and its target on a line")
         return Pairs([], pairs, tokenizer, config)
 
     def describe(self) -> str:
@@ -94,11 +96,11 @@ class PairsKind(Kind):
 def read_pairs(file: str | Path) -> Iterator[Pair]:
     """The pairs of a file; BadInput names the line that is none. Empty lines are left out."""
     try:
-        lines = Path(file).read_text(encoding="utf-8").splitlines()
+        lines = Path(file).read_text(encoding="utf-8-sig").split("\n")  # a line separator in a text is no new line
     except OSError as error:
         raise BadInput(f"cannot read {file}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise BadInput(f"{file} is not UTF-8 text: {error}") from error
+        raise BadInput(f"{file} is not UTF-8: {error.reason} at byte {error.start}") from error
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
