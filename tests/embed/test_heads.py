@@ -194,6 +194,40 @@ def test_a_model_is_resized_to_a_multiple_and_its_config_follows(tied):
     gn.DecoderOnly.from_config(model.config).load_state_dict(model.state_dict())
 
 
+@pytest.mark.parametrize(
+    ("padding_id", "size", "message"),
+    [(None, (0,), "one row, got 0"), (None, (9, 0), "pad_to_multiple .* got 0"), (6, (5,), "cut off the padding")],
+)
+@pytest.mark.parametrize("tied", [True, False])
+def test_a_refused_size_leaves_table_head_and_config(tied, padding_id, size, message):
+    model = gn.DecoderOnly(7, 8, 1, 2, tied=tied, head_bias=True, padding_id=padding_id).eval()
+    ids = torch.tensor([[1, 2]])
+    before = model(ids)
+    with pytest.raises(gn.BadValue, match=message):
+        model.resize(*size)
+    assert model.config.vocab_size == model.input.tokens.vocab_size == model.head.weight.shape[0] == 7
+    assert torch.equal(model(ids), before)
+
+
+@pytest.mark.parametrize("own", [None, 9])
+@pytest.mark.parametrize("size", [(10, 8), (5, 1)])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("tied", [True, False])
+def test_a_translator_is_resized_on_the_side_it_writes(tied, bias, size, own):
+    """10 padded to 16, or 5: old logits bit for bit, the same source, and the config builds it again."""
+    settings = {"tied": tied, "head_bias": bias, "padding_id": 0, "source_vocab_size": own}
+    model = gn.EncoderDecoder(7, 8, 1, 2, **settings).eval()
+    texts = torch.tensor([[1, 2]]), torch.tensor([[3, 4]])
+    before, rows = model(*texts), model.resize(*size)
+    after = model(*texts)
+    assert after.shape[-1] == rows == model.head.weight.shape[0]
+    assert torch.equal(after[..., :7], before[..., :rows])
+    assert model.input.tokens.weight[0].abs().sum() == 0
+    assert (model.head.weight is model.input.tokens.weight) == tied
+    assert own is None or model.source_input.tokens.vocab_size == own
+    gn.EncoderDecoder.from_config(model.config).load_state_dict(model.state_dict())
+
+
 def test_an_untied_head_has_a_table_of_its_own():
     model = gn.DecoderOnly(11, 8, 1, 2, tied=False)
     assert model.head.weight is not model.input.tokens.weight

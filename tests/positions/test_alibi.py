@@ -94,6 +94,16 @@ def test_its_numbers_do_not_depend_on_the_models_dtype():
     assert float(last[0]) == -3000 / 256
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_asked_for_in_half_precision_it_is_rounded_once(dtype):
+    """Slopes and distances that were narrow before their product would be: 70 000 is infinite in float16."""
+    alibi, last = ALiBi(12), gn.Layout.from_hf(position_ids=torch.tensor([[70_000]]))
+    keys = gn.Layout.from_hf(position_ids=torch.arange(70_001)[None])
+    whole, got = alibi.bias_tensor(last, keys), alibi.bias_tensor(last, keys, dtype=dtype)
+    assert got.dtype == dtype
+    assert torch.equal(got, whole.to(dtype))
+
+
 def test_lengths_one_after_another_do_not_matter():
     used, lengths = ALiBi(4), (512, 513, 511)
     for n in lengths:

@@ -77,6 +77,8 @@ class Model(nn.Module):
 
     def resize(self, vocab_size: int, pad_to_multiple: int = 1) -> int:
         """Change the vocabulary; rounded up to a multiple, returned. Old rows keep their bits, a tie stays a tie."""
+        if pad_to_multiple < 1:
+            raise BadValue(f"pad_to_multiple is a number of rows, at least 1 (no padding); got {pad_to_multiple}")
         size = -(-vocab_size // pad_to_multiple) * pad_to_multiple
         self.input.tokens.resize(size)
         self.head.resize(size)

@@ -156,11 +156,12 @@ class PositionEncoding(nn.Module):
     ) -> Float | None:
         """The bias of place 3 as a tensor, (B or 1, H, T, S), for `scaled_dot_product_attention(attn_mask=...)`.
 
-        It holds position only: add your mask to it, or take `score_mask`, which has both.
+        It holds position only: add your mask to it, or take `score_mask`, which has both. Computed in float32 (float64
+        for float64) and rounded once to `dtype`.
         """
         q, k = q_at.one_row(), (q_at if k_at is None else k_at).one_row()
         heads = n_heads if n_heads is not None else self.heads()
-        h = torch.arange(heads, device=q.device, dtype=dtype)[:, None, None]
+        h = torch.arange(heads, device=q.device, dtype=wide(dtype))[:, None, None]
         bias = self.bias(h, q.pos[:, None, :, None], k.pos[:, None, None, :])
         return None if bias is None else bias.to(dtype)
 
