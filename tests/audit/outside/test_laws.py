@@ -77,7 +77,7 @@ PLANTED = [
     ("the cache keeps the window", planted.LosesAKey(window=4), ""),
     ("past the table is an error", planted.Wraps("table"), "positions wrap"),
     ("past the table is an error", planted.Clamps("table"), "positions are clamped"),
-    ("past the table is an error", planted.WrappedRotation(), "positions wrap"),
+    ("past the table is an error", planted.WrappedRotation(), "they wrap"),
     ("past the table is an error", target(planted.Clamps("table"), can=frozenset()), "a text of 65 tokens"),
     ("bfloat16 moves no position", planted.AnglesInItsDtype(limit=2000), "positions are held in"),
     ("bfloat16 moves no position", planted.RatesInItsDtype(limit=2000), "rates of the angles"),

@@ -63,26 +63,27 @@ def _instead(t: Target, limit: int, got: Float) -> str:
 
 
 def _goes_on(t: Target, end: int) -> Evidence:
-    """1 if a token at position `end` gives other logits than one that wrapped to 0, beside another at 0."""
+    """0 if positions from `end` on give the logits of those from 0 on, 1 if they give others."""
     t.need("positions")
     ids = t.ids(2, 2)
 
-    def pair(position: int) -> Float:
-        return t.logits(ids, positions=torch.tensor([[0, position]], device=t.device).expand(2, -1))[:, -1]
+    def after(start: int) -> Float:
+        """Logits (6, V) of a token at position start, start + 1 and start + 2, beside another at 0."""
+        at = (torch.tensor([[0, start + i], [0, start + i]], device=t.device) for i in range(3))
+        return torch.cat([t.logits(ids, positions=positions)[:, -1] for positions in at])
 
     try:
-        there = pair(end)
+        there = after(end)
     except Exception as raised:
         if t.limit is not None:
             raise
         raise NotApplicable(f"{t.name} ends before position {end}, and says so: {type(raised).__name__}") from raised
-    wrapped = torch.zeros(1) if not apart(t, there, pair(0)) else torch.ones(1)
-    nothing = torch.ones(1) if not apart(t, pair(end - 1), pair(0)) else torch.zeros(1)
-    if bool(nothing):
-        return Evidence(torch.ones(1), torch.ones(1), torch.ones(1), ids, 0.5)
-    return Evidence(
-        wrapped, torch.ones(1), nothing, ids, 0.5, f"position {end} is taken for position 0: positions wrap"
-    )
+    here, one = after(0), torch.ones(1)
+    between = float((here[2:4] - here[:2]).abs().amax())
+    if between < 100 * t.tolerance(here):
+        return Evidence(one, one, one, ids, 0.5)
+    cause = f"positions from {end} on are taken for those from 0 on: they wrap"
+    return Evidence(one if apart(t, there, here) else 0 * one, one, None, ids, 0.5, cause)
 
 
 __all__ = ["past_the_table_is_an_error"]
