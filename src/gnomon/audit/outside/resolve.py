@@ -114,11 +114,12 @@ def _imported(text: str, where: str) -> ModuleType:
 def _of_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise BadValue(f"there is no file {path}")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    name = f"audited_{path.stem}"  # a name of its own: a file random.py must not become everybody's `random`
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module  # dataclasses look their module up there
+    sys.modules[name] = module  # dataclasses look their module up there
     spec.loader.exec_module(module)
     return module
 

@@ -180,7 +180,7 @@ def finds_packed(model: Any) -> bool:
     return _FINDS.search(source) is not None and _ONES.search(source) is None
 
 
-_FINDS = re.compile(r"create_causal_mask\([^()]*position_ids=|mask_kwargs = \{[^{}]*\"position_ids\": position_ids")
+_FINDS = re.compile(r"(create_causal_mask|mask_function)\([^()]*position_ids=|mask_kwargs = \{[^{}]*\"position_ids\": position_ids")
 _ONES = re.compile(r"attention_mask = torch\.ones")
 
 

@@ -10,11 +10,17 @@ import importlib
 
 from gnomon.audit.outside.faults.fault import Fault
 
-#: the files of this package, each with a list FAULTS; they import the library that they break only when one is built
-ROOMS = ("gnomon", "transformers", "students")
+#: whose models are broken -> the file of this package with its FAULTS; the library itself is imported when one is built
+ROOMS = {"Gnomon": "gnomon", "transformers": "transformers", "a student's model": "students"}
 
 FAULTS: dict[str, Fault] = {
-    fault.name: fault for room in ROOMS for fault in importlib.import_module(f"{__name__}.{room}").FAULTS
+    fault.name: fault for file in ROOMS.values() for fault in importlib.import_module(f"{__name__}.{file}").FAULTS
 }
 
-__all__ = ["FAULTS", "ROOMS", "Fault"]
+
+def room_of(fault: Fault) -> str:
+    """Whose model it is in."""
+    return next(room for room, file in ROOMS.items() if fault in importlib.import_module(f"{__name__}.{file}").FAULTS)
+
+
+__all__ = ["FAULTS", "ROOMS", "Fault", "room_of"]
