@@ -74,7 +74,7 @@ class XTransformers(Target):
                 positions = None
         if positions is not None:
             said["pos"] = self._positions(positions)
-        return _tensor(self.net(ids, **said, **_padding(mask)))
+        return _tensor(self.net(ids, **said, **self._padding(mask)))
 
     def step(self, state: Any, ids: Int, mask: Bool | None = None, positions: Int | None = None) -> tuple[Float, Read]:
         """See Target."""
@@ -88,7 +88,7 @@ class XTransformers(Target):
             said["pos"] = self._positions(positions)
         if before.cache is not None:
             said |= {"cache": before.cache, "cache_age": ids.shape[1]}
-        logits, cache = self.net(so_far, return_intermediates=True, **said, **_padding(mask))
+        logits, cache = self.net(so_far, return_intermediates=True, **said, **self._padding(mask))
         return _tensor(logits), Read(so_far, cache, positions)
 
     def reorder(self, state: Read, index: Int) -> Read:
@@ -100,8 +100,8 @@ class XTransformers(Target):
 
     def beam(self, ids: Int, width: int, new: int, cached: bool) -> list[list[int]]:
         """See Target."""
-        said = {} if self.encoder is None else self._told_source(len(ids))
-        found = self._wrapper().beam_search(ids, new, beams=width, cache_kv=cached, **said)
+        self.need("beam")
+        found = self._wrapper().beam_search(ids, new, beams=width, cache_kv=cached)
         return [list(map(int, row)) for row in found]
 
     def told(self, source: Int, mask: Bool | None = None) -> "XTransformers":
@@ -173,7 +173,9 @@ class XTransformers(Target):
         if not net.num_memory_tokens and not any(getattr(m, "num_mem_kv", 0) for m in net.modules()):
             found.add("packed")
         if net.can_cache_kv and self.causal:
-            found |= {"cache", "cached mask", "reorder", "beam"}
+            found |= {"cache", "cached mask", "reorder"}
+            if self.encoder is None:
+                found.add("beam")
             if self._takes_positions():
                 found.add("cached positions")
         if type(self.model).__name__ == "AutoregressiveWrapper":
@@ -195,10 +197,11 @@ class XTransformers(Target):
         return isinstance(self.net.pos_emb, nn.Module)
 
     def _promised_shift(self) -> Any:
-        """An absolute table sees a shift; all else counts distances, which memory tokens do not share."""
+        """An absolute table sees a shift; all else counts distances, but those to memories."""
         if self._absolute():
             return "changed"
-        return "unknown" if self.net.num_memory_tokens else "kept"
+        beside = self.net.num_memory_tokens or any(getattr(m, "num_mem_kv", 0) for m in self.net.modules())
+        return "unknown" if beside else "kept"
 
     def _positions(self, positions: Int) -> Int:
         """As `pos` wants them: of a sinusoid one row for all."""
@@ -217,6 +220,19 @@ class XTransformers(Target):
             source = self.ids(1, 5, NEVER_DRAWN).expand(rows, -1)
         return {"context": self.encoder(source, mask=mask, return_embeddings=True), "context_mask": mask}
 
+    def _padding(self, mask: Bool | None) -> dict[str, Any]:
+        """Padding in the library's words. What a row begins with is `seq_start_pos`, which also counts positions; all
+        else is `mask`, and an encoder is given it always."""
+        if mask is None:
+            return {}
+        said: dict[str, Any] = {}
+        leading = bool((mask[:, 1:] >= mask[:, :-1]).all())
+        if leading:
+            said["seq_start_pos"] = (~mask).sum(1)
+        if not leading or not self.causal:
+            said["mask"] = mask
+        return said
+
     def _wrapper(self) -> Any:
         """The AutoregressiveWrapper, put around a bare net where there is none."""
         model: Any = self.model
@@ -225,15 +241,6 @@ class XTransformers(Target):
         if type(model).__name__ == "AutoregressiveWrapper":
             return model
         return import_module("x_transformers").AutoregressiveWrapper(model)
-
-
-def _padding(mask: Bool | None) -> dict[str, Any]:
-    """Padding in the library's words: rows that begin with padding, and only begin with it, are `seq_start_pos`."""
-    if mask is None:
-        return {}
-    if bool((mask[:, 1:] >= mask[:, :-1]).all()):
-        return {"seq_start_pos": (~mask).sum(1)}
-    return {"mask": mask}
 
 
 def _within(docs: Int) -> Int:
