@@ -72,6 +72,8 @@ def test_a_sound_model_exits_with_0_and_a_broken_one_with_1() -> None:
 def test_fail_on_adds_verdicts_or_takes_all_away() -> None:
     lacking = ("student:Sound", "--only", "causality", "--only", "left padding")
     assert gnomon(*lacking).exit_code == 0
+    assert gnomon(*lacking, "--fail-on", "fail").exit_code == 0
+    assert gnomon("student:Ahead", "--only", "causality", "--fail-on", "fail").exit_code == 1
     assert gnomon(*lacking, "--fail-on", "by-design", "--fail-on", "not-observable").exit_code == 0
     assert gnomon(*lacking, "--fail-on", "not-applicable").exit_code == 1
     assert gnomon("student:Ahead", "--only", "causality", "--fail-on", "not-applicable").exit_code == 1

@@ -24,7 +24,7 @@ from gnomon.errors import BadValue
 if TYPE_CHECKING:
     from gnomon.audit import Report, Target
 
-COUNTED = ("by-design", "not-observable", "not-applicable")  # verdicts that --fail-on may add to FAIL
+COUNTED = ("fail", "by-design", "not-observable", "not-applicable")  # verdicts that may decide about the exit code
 NEVER = "never"
 
 
@@ -43,7 +43,7 @@ NEVER = "never"
     "--fail-on",
     type=click.Choice([*COUNTED, NEVER]),
     multiple=True,
-    help="Exit with 1 for this verdict too, or never; may be repeated.  [default: a FAIL alone]",
+    help="Exit with 1 for this verdict beside fail, or never; may be repeated.  [default: fail]",
 )
 @click.option("--junit", type=click.Path(path_type=Path), help="Write JUnit XML into this file.")
 @click.option("--sarif", type=click.Path(path_type=Path), help="Write SARIF 2.1.0 into this file.")
@@ -121,7 +121,7 @@ def _asked(model: "Target", only: tuple[str, ...], skip: tuple[str, ...], seed: 
 
         def progress(done: int, total: int, law: str) -> None:
             bar.total = total
-            bar.set_description_str(law, refresh=False)
+            bar.set_postfix_str(law, refresh=False)
             bar.update(done - bar.n)
             bar.refresh()
 

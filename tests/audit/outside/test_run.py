@@ -10,6 +10,7 @@ from torch import nn
 
 import gnomon as gn
 from gnomon.audit import RULES, Interrupted, Target, check, laws_of
+from gnomon.audit.outside.laws import concerns
 from gnomon.audit.outside.run import chosen
 from gnomon.audit.subject import NotApplicable
 from gnomon.errors import BadValue
@@ -160,6 +161,12 @@ def test_a_test_of_each_law_passes_fails_or_is_skipped_with_the_reason() -> None
         laws_of(lambda: Means(ahead=True), only=["causality"])("causality")
     with pytest.raises(pytest.skip.Exception, match="not applicable: it says nothing"):
         laws_of(lambda: Silent("silent", V), only=["causality"])("causality")
+
+
+def test_a_law_about_other_things_is_skipped() -> None:
+    about_rotations = next(name for name in RULES if not concerns(RULES[name], gn.audit.target(Means())))
+    with pytest.raises(pytest.skip.Exception, match="none of the things this law speaks of"):
+        laws_of(Means, only=[about_rotations])(about_rotations)
 
 
 def test_the_model_is_made_once_and_not_before_it_is_needed() -> None:
