@@ -22,7 +22,7 @@ class Model(nn.Module):
         self.head = nn.Linear(D, V, bias=False)
 
     def vectors(self, ids):
-        return self.tokens(ids) + self.positions(torch.arange(ids.shape[1]).expand_as(ids))
+        return self.positions(torch.arange(ids.shape[1]).expand_as(ids)) + self.tokens(ids)
 
     def forward(self, ids):
         x = self.vectors(ids)
