@@ -6,7 +6,7 @@ Torch(model, stepped=lambda model, state, ids: model(ids, state))
 Torch(model, source=lambda model, source, ids: model(source, ids))
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import copy
 from typing import Any
 
@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from gnomon.audit.outside.adapters.probe import blocks_of, logits_of, probe, required, takes
-from gnomon.audit.outside.target import Ability, Shift, Target
+from gnomon.audit.outside.target import Ability, Because, Shift, Target
 from gnomon.audit.subject import NotApplicable
 from gnomon.errors import BadValue
 from gnomon.models.config import Architecture
@@ -36,6 +36,7 @@ class Torch(Target):
     source_masked  (model, source, mask (B, S), ids) -> logits
     loss           (model, ids) -> scalar, as training computes it
     tied           whether both ends are meant to be one tensor
+    by_design      law -> Because(reason, link), for what the model breaks on purpose
     scale          what token vectors are meant to be multiplied by
 
     Each is given the model, so that it can be asked about a copy too. Logits may also come first in a tuple, or as
@@ -70,6 +71,7 @@ class Torch(Target):
         limit: int | None = None,
         table_ends: bool = False,
         special: frozenset[int] = frozenset(),
+        by_design: Mapping[str, Because] | None = None,
         seed: int = 0,
     ) -> None:
         module = model.eval() if isinstance(model, nn.Module) else nn.Module()
@@ -88,6 +90,7 @@ class Torch(Target):
             limit=limit,
             table_ends=table_ends,
             shift=shift,
+            by_design=by_design or {},
             seed=seed,
         )
         self.model, self.forward, self.tied, self.scale = model, forward, tied, scale
@@ -121,8 +124,10 @@ class Torch(Target):
         if self.limit is None and seen.limit is not None:
             self.limit, self.table_ends = seen.limit, True
         if seen.embedding is not None:
-            padding = module.get_submodule(seen.embedding).padding_idx
-            self.special |= frozenset() if padding is None else {padding}  # type: ignore[arg-type]
+            table = module.get_submodule(seen.embedding)
+            assert isinstance(table, nn.Embedding)
+            self.pad = table.padding_idx
+            self.special |= frozenset() if self.pad is None else {self.pad}
         return seen.embedding
 
     def _take_known_names(self, module: nn.Module) -> None:
