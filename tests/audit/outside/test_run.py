@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -46,12 +47,19 @@ def test_the_same_seed_gives_the_same_report() -> None:
     assert first["causality"].smallest != gn.audit(model, seed=4, only=QUICK)["causality"].smallest
 
 
-def test_an_audit_changes_neither_the_random_numbers_nor_the_weights() -> None:
-    model = Means()
-    before = [torch.get_rng_state(), *(w.clone() for w in model.parameters())]
+@pytest.mark.parametrize("make", [Means, lambda: gn.DecoderOnly(V, d_model=8, n_layers=1, n_heads=2)])
+def test_an_audit_leaves_everything_as_it_was(make: Callable[[], nn.Module]) -> None:
+    model = make().train()
+    next(model.children()).eval()
+
+    def state() -> list[torch.Tensor]:
+        modes = torch.tensor([m.training for m in model.modules()])
+        grads = torch.tensor([p.grad is None for p in model.parameters()])
+        return [torch.get_rng_state(), modes, grads, *(w.detach().clone() for w in model.state_dict().values())]
+
+    before = state()
     gn.audit(model)
-    after = [torch.get_rng_state(), *model.parameters()]
-    assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(before, state(), strict=True))
 
 
 def test_progress_names_every_law_before_it_is_asked_and_ends_full() -> None:

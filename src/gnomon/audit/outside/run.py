@@ -7,13 +7,15 @@
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from gnomon.audit.outside.adapters import target as adapted
 from gnomon.audit.outside.laws import RULES, concerns
@@ -55,18 +57,31 @@ def audit(
     Raises BadValue for a law that is not known, and Interrupted (a KeyboardInterrupt that holds what was found so far)
     at Ctrl-C.
     """
-    subject = adapted(model, seed)
-    rules = [found for found in chosen(only, skip) if only or concerns(found, subject)]
-    tell = progress or _silent
-    findings: list[Finding] = []
+    with _modes_kept(model):
+        subject = adapted(model, seed)
+        rules = [found for found in chosen(only, skip) if only or concerns(found, subject)]
+        tell = progress or _silent
+        findings: list[Finding] = []
+        try:
+            for n, found in enumerate(rules):
+                tell(n, len(rules), found.name)
+                findings.append(found(subject, length))
+            tell(len(rules), len(rules), "")
+        except KeyboardInterrupt:
+            raise Interrupted(Report(subject.name, about(subject, length), tuple(findings)), len(rules)) from None
+        return Report(subject.name, about(subject, length), tuple(findings))
+
+
+@contextmanager
+def _modes_kept(model: Any) -> Iterator[None]:
+    """Adapters put a model into evaluation; afterwards each of its modules is in the mode it was in."""
+    modules = list(model.modules()) if isinstance(model, nn.Module) else []
+    modes = [module.training for module in modules]
     try:
-        for n, found in enumerate(rules):
-            tell(n, len(rules), found.name)
-            findings.append(found(subject, length))
-        tell(len(rules), len(rules), "")
-    except KeyboardInterrupt:
-        raise Interrupted(Report(subject.name, about(subject, length), tuple(findings)), len(rules)) from None
-    return Report(subject.name, about(subject, length), tuple(findings))
+        yield
+    finally:
+        for module, training in zip(modules, modes, strict=True):
+            module.training = training
 
 
 def check(model: Any, *, only: Iterable[str] = (), skip: Iterable[str] = (), seed: int = 0) -> None:
