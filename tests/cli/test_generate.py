@@ -412,15 +412,14 @@ def test_a_person_at_a_terminal_stops_a_text_and_writes_the_next(run):
     command = [sys.executable, "-c", AT_A_TERMINAL, "generate", run, "-i", *endless]
     process = subprocess.Popen(command, stdin=inside, stdout=inside, stderr=inside, start_new_session=True)
     os.close(inside)
-    shown = b""
+    shown, place = b"", 0
 
     def until(sign):
-        """What is shown from now on, up to and including the sign."""
-        nonlocal shown
-        start = len(shown)
-        while sign not in shown[start:]:
+        """Read on, up to the end of the next such sign."""
+        nonlocal shown, place
+        while (found := shown.find(sign, place)) < 0:
             shown += os.read(terminal, 1 << 16)
-        return shown[start:]
+        place = found + len(sign)
 
     try:
         until(b"> ")
@@ -435,6 +434,7 @@ def test_a_person_at_a_terminal_stops_a_text_and_writes_the_next(run):
         assert process.wait(60) == 0
     finally:
         process.kill()
+        process.wait()
         os.close(terminal)
     assert b"Traceback" not in shown
 
