@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
+import gnomon as gn
 from gnomon import BadValue, Layout, visible
 
 few = settings(max_examples=40, deadline=None, derandomize=True, database=None)
@@ -121,6 +122,21 @@ def test_the_two_tensors_of_hugging_face_make_a_layout():
         Layout.from_hf()
     with pytest.raises(BadValue, match=r"\(2, 2\).*\(2, 3\)"):
         Layout.from_hf(mask, ids[:, :2])
+
+
+def test_positions_that_begin_again_are_packed_documents_whatever_the_mask_says():
+    """[0, 1, 2, 0, 1] in a mask of ones: positions that restart where the mask does not would let texts mix."""
+    ids, ones = torch.tensor([[0, 1, 2, 0, 1]]), torch.ones(1, 5, dtype=torch.long)
+    packed = Layout.packed([[3, 2]])
+    for at in (Layout.from_hf(position_ids=ids), Layout.from_hf(ones, ids)):
+        assert (at.kind, at.pos.tolist(), at.length.tolist()) == ("packed", ids.tolist(), packed.length.tolist())
+        assert seen(at).tolist() == seen(packed).tolist()
+    tail = Layout.from_hf(torch.tensor([[0, 1, 1, 1, 0]]), torch.tensor([[0, 0, 0, 1, 0]]))  # of one token, and of two
+    assert tail.doc.tolist() == [[-1, 0, 1, 1, -1]]
+    assert tail.length[0, 1:4].tolist() == [1, 2, 2]
+    half = Layout.from_hf(position_ids=torch.tensor([[2.5, 4.0, 0.0, 0.5]]))
+    assert half.doc.tolist() == [[0, 0, 1, 1]]
+    assert half.length.tolist() == [[5.0, 5.0, 1.5, 1.5]]
 
 
 # ------------------------------------------------------------------ the mask
@@ -237,6 +253,18 @@ def test_parts_of_a_layout_keep_their_places():
     assert at.one_row() is at
     assert Layout.dense(4, 3).one_row().shape == (1, 3)
     assert (at.as_queries().pos.shape, at.as_keys().pos.shape) == ((2, 1, 4, 1), (2, 1, 1, 4))
+
+
+def test_tokens_with_gaps_between_them_are_not_called_dense():
+    """Kernels take a dense layout at its word: distances of 2 would be read as 1."""
+    at = Layout.dense(1, 9)
+    for some in (at.tokens(slice(0, None, 2)), at.slots(torch.tensor([[0, 2, 4, 6, 8]]))):
+        q, k, v = torch.randn(3, 1, 2, 5, 4)
+        alibi = gn.positions.get("alibi").build(n_heads=2)
+        got, want = (gn.attend(q, k, v, alibi, some, some, kernel=kernel) for kernel in (None, "dense"))
+        torch.testing.assert_close(got, want)
+        assert some.pos.tolist() == [[0, 2, 4, 6, 8]]
+    assert at.tokens(slice(2, 5)).kind == "dense"
 
 
 def test_one_row_stretches_over_a_batch_and_two_do_not():

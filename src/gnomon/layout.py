@@ -97,7 +97,10 @@ class Layout:
 
     @staticmethod
     def from_hf(attention_mask: Bool | None = None, position_ids: Int | None = None) -> "Layout":
-        """From the tensors Hugging Face models take: a (B, T) mask of 1 at real tokens, positions (B, T), or both."""
+        """From the tensors Hugging Face models take: a (B, T) mask of 1 at real tokens, positions (B, T), or both.
+
+        A position 0 after a row's first token begins another document, which is how packed rows are told there.
+        """
         if attention_mask is None:
             if position_ids is None:
                 raise BadValue("from_hf needs attention_mask, position_ids or both; got neither")
@@ -109,8 +112,11 @@ class Layout:
             raise BadValue(
                 f"position_ids have shape {tuple(position_ids.shape)}, the attention mask {tuple(at.pos.shape)}"
             )
-        top = torch.where(at.real, position_ids, -1).amax(1, keepdim=True) + 1
-        return replace(at, pos=position_ids, length=top.expand_as(position_ids), kind="custom")
+        first = at.real & (at.step == 0)
+        doc = ((position_ids == 0) & at.real & ~first).cumsum(1)  # (B, T) how many documents began before
+        top = torch.zeros_like(position_ids).scatter_reduce(1, doc, position_ids.where(at.real, -1), "amax") + 1
+        kind: Kind = "packed" if bool((doc > 0).any()) else "custom"
+        return Layout(position_ids, at.step, doc.where(at.real, -1), top.gather(1, doc), kind)
 
     # ------------------------------------------------------------------ views
 
@@ -133,17 +139,21 @@ class Layout:
         doc = None if self.doc is None else f(self.doc)
         return Layout(f(self.pos), f(self.step), doc, f(self.length), kind or self.kind)
 
+    def _gapped(self) -> Kind:
+        """The kind of some of these tokens, where they may not follow one another."""
+        return "custom" if self.kind == "dense" else self.kind
+
     def to(self, device: torch.device | str) -> "Layout":
         """The same layout on another device."""
         return self if self.pos.device == torch.device(device) else self._map(lambda x: x.to(device))
 
     def tokens(self, part: slice) -> "Layout":
         """The tokens `part` of every row (a slice of the second axis)."""
-        return self._map(lambda x: x[:, part])
+        return self._map(lambda x: x[:, part], None if part.step in (None, 1) else self._gapped())
 
     def slots(self, index: Int) -> "Layout":
         """Of every row the tokens at its own indices (B, S')."""
-        return self._map(lambda x: x.gather(1, index))
+        return self._map(lambda x: x.gather(1, index), self._gapped())
 
     def rows(self, index: Int) -> "Layout":
         """The rows `index` (B',), in that order: what beam search and `reorder` need."""

@@ -239,8 +239,7 @@ class RollingCache(Cache):
         if isinstance(self._newest, slice):
             self._next = whole.tokens(self._newest)
         else:
-            left = whole.slots(self._newest)
-            self._next = replace(left, kind="custom") if left.kind == "dense" else left  # no longer without gaps
+            self._next = whole.slots(self._newest)
         gone = whole.real.sum(1, keepdim=True) - self._next.real.sum(1, keepdim=True)
         self._gone = gone + (0 if self._gone is None else self._gone)
         super().commit()
