@@ -1,0 +1,51 @@
+"""The tables of docs/audit.md: every law, and the usual errors of a tutorial with the law that names each.
+
+    python benchmarks/laws.py            print them
+    python benchmarks/laws.py --write    and put them into docs/audit.md
+"""
+
+import sys
+from pathlib import Path
+
+from gnomon.audit import RULES
+from gnomon.audit.outside.faults.students import TWINS
+from gnomon.audit.outside.laws import MODELS
+
+PAGE = Path(__file__).parents[1] / "docs" / "audit.md"
+
+
+def laws() -> str:
+    """Each law with its sentence and what is behind it, those of bare position modules last."""
+    lines = ["| law | what holds | behind it |", "|---|---|---|"]
+    names = sorted(RULES, key=lambda name: name not in MODELS)
+    lines += [f"| {name} | {cell(RULES[name].sentence)} | {cell(RULES[name].source)} |" for name in names]
+    return "\n".join(lines)
+
+
+def errors() -> str:
+    """Each usual error with its file and its law."""
+    lines = ["| error | file in `examples/audit/` | law | the report says |", "|---|---|---|---|"]
+    for twin in TWINS:
+        file = f"{twin.name.replace(' ', '_')}.py"
+        lines.append(f"| {cell(twin.story)} | [`{file}`](../examples/audit/{file}) | {twin.law} | ... {twin.says} ... |")
+    return "\n".join(lines)
+
+
+def cell(text: str) -> str:
+    """Text that a cell of a table can hold."""
+    return text.replace("|", "\\|")
+
+
+def written(page: str) -> str:
+    """The page with its tables made anew."""
+    for name, table in (("laws", laws()), ("errors", errors())):
+        begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
+        before, rest = page.split(begin)
+        page = f"{before}{begin}{table}\n{end}{rest.split(end)[1]}"
+    return page
+
+
+if __name__ == "__main__":
+    print(errors(), laws(), sep="\n\n")
+    if "--write" in sys.argv[1:]:
+        PAGE.write_text(written(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
