@@ -12,7 +12,7 @@ from torch import nn
 from gnomon.attention import Memory
 from gnomon.audit.outside.adapters.angles import angles_of
 from gnomon.audit.outside.adapters.beams import Texts, best
-from gnomon.audit.outside.target import Ability, Shift, Target
+from gnomon.audit.outside.target import Ability, Because, Shift, Target
 from gnomon.audit.subject import NotApplicable
 from gnomon.checkpoints import load, save_model
 from gnomon.embed import Tied, Untied
@@ -52,6 +52,7 @@ class Gnomon(Target):
             table_ends=any(isinstance(p, Learned) for p in model.encodings()),
             shift=_shift(model),
             can=frozenset(_abilities(model)),
+            by_design=_by_design(model),
             seed=seed,
         )
         self.model = model.eval()
@@ -276,12 +277,24 @@ def _limit(model: Model) -> int | None:
     return min(rows or lengths, default=model.config.max_positions)
 
 
+def _follows_length(model: Model) -> bool:
+    """Whether some encoding has another table for longer texts."""
+    at = Layout.dense(1, 1)
+    return any(p.regime(at) is not None for p in model.encodings())
+
+
+def _by_design(model: Model) -> dict[str, Because]:
+    if not _follows_length(model):
+        return {}
+    says = 'its angles follow the length of the text: "Dynamic and longrope depend on how long the text is."'
+    return {"prefix = beginning past the limit": Because(says, "src/gnomon/positions/scaling.py")}
+
+
 def _shift(model: Model) -> Shift:
     """Kept where every encoding reads differences of positions alone, or none at all."""
     encodings: list[PositionEncoding] = list(model.encodings())
-    at = Layout.dense(1, 1)
-    if any(p.regime(at) is not None for p in encodings):
-        return "unknown"  # the table depends on how far the text reaches
+    if _follows_length(model):
+        return "unknown"
     if all(p.relative or p.acts == "nowhere" for p in encodings):
         return "kept"
     return "changed" if any(p.acts == "input" for p in encodings) else "unknown"

@@ -49,7 +49,7 @@ class Transformers(Target):
             limit=facts.limit,
             table_ends=facts.table_ends,
             shift=facts.shift,
-            by_design=by_design(model.config.model_type),
+            by_design=by_design(model.config.model_type, facts.rotations),
             seed=seed,
         )
         self.facts = facts
@@ -107,6 +107,8 @@ class Transformers(Target):
             if mask is not None or positions is not None:
                 raise NotApplicable("transformers finds packed documents only where no mask is given beside them")
             positions = _restarting(docs)
+        elif positions is not None and mask is None and "placed mask" in self.can:
+            mask = torch.ones_like(ids, dtype=torch.bool)  # without it a jump of positions begins another document
         asked = self._asked(ids, mask, positions) | self._encoded(len(ids))
         if "use_cache" in self.takes:
             asked["use_cache"] = False
@@ -120,7 +122,10 @@ class Transformers(Target):
         if self._pairs and encoded is None:
             encoded = self._encoded(len(ids), once=True)
         asked = self._asked(ids, mask, positions) | (encoded or {})
-        out = self.model(**asked, **{self._cache: cache}, use_cache=True)
+        try:
+            out = self.model(**asked, **{self._cache: cache}, use_cache=True)
+        except AssertionError as refused:  # ProphetNet steps by one token only, and says so
+            raise NotApplicable(f"{self.name} refuses: {refused}") from refused
         cache = out[self._cache]
         return self._of_tokens(out), (cache, encoded) if self._pairs else cache
 

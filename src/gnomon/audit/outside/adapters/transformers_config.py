@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from gnomon.audit.outside.adapters.transformers_docs import BY_LENGTH
 from gnomon.audit.outside.target import Shift
 from gnomon.audit.subject import NotApplicable
 from gnomon.checkpoints.hf.keys import Keys
@@ -23,8 +24,6 @@ from gnomon.shapes import Float
 #: last parts of the names of tables of absolute positions, as its models call them
 TABLE = re.compile(r"wpe|(embed|encode)?_?pos(ition)?(al)?s?_?(embed|encod)?(ding|ing)?s?|embed_positions|w_pe")
 FIXED = ("embed_positions", "pos_encoding")  #: those of GPT-J and CTRL, which are not trained
-#: kinds of rotation whose table depends on how long the text is
-BY_LENGTH = ("dynamic", "longrope")
 
 
 @dataclass(frozen=True)
@@ -35,6 +34,7 @@ class Facts:
     head              whether it gives logits over its vocabulary
     first_position    the number its position_ids begin with
     pad_says_padding  the padding id, of a model that reads off the ids where padding is
+    rotations         the kinds of its rotations, as its config calls them
     """
 
     architecture: Architecture
@@ -50,6 +50,7 @@ class Facts:
     head: bool
     first_position: int
     pad_says_padding: int | None
+    rotations: tuple[str, ...]
 
 
 def facts(model: Any) -> Facts:
@@ -60,8 +61,9 @@ def facts(model: Any) -> Facts:
     embedding = stack.get_input_embeddings()
     vocab = head.out_features if isinstance(head, nn.Linear) else embedding.weight.shape[0]
     tables = list(_tables(stack))
-    pad = config.pad_token_id if any(_reads_ids(part) for part in model.modules()) else None
+    pad = config.pad_token_id if _reads_ids(model) else None
     first = next((table.padding_idx + 1 for table in tables if table.padding_idx is not None), 0)
+    rotations = tuple(str(rope.get("rope_type", "default")) for rope in _rope_settings(config))
     blocks = (_depth(model.config, _DECODER) if pairs else None) or _depth(config, _DECODER) or 0
     encoder = (_depth(model.config, _ENCODER) or blocks) if pairs else 0
     return Facts(
@@ -74,10 +76,11 @@ def facts(model: Any) -> Facts:
         window=_window(config),
         limit=_limit(stack, config, tables, first),
         table_ends=bool(tables) or bool(list(_fixed_tables(stack))),
-        shift=_shift(model, config, tables),
+        shift=_shift(model, rotations, tables),
         head=isinstance(head, nn.Linear),
         first_position=first if pad is not None else 0,
         pad_says_padding=pad,
+        rotations=rotations,
     )
 
 
@@ -103,10 +106,10 @@ def _causal(model: Any, config: Any) -> bool:
     decoder = getattr(config, "is_decoder", None)
     if getattr(config, "attn_type", None) == "bi":  # XLNet
         return False
-    return bool(decoder) or type(model).__name__.startswith(_CAUSAL)
+    return bool(decoder) or type(model).__name__.startswith(_CAUSAL) or (decoder is None and model.can_generate())
 
 
-_CAUSAL = ("Bloom", "Mpt", "XGLM", "GPTNeoXJapanese", "CpmAnt", "TrOCR")  #: whose attention does not say
+_CAUSAL = ("Bloom", "OpenAIGPT", "Mpt", "XGLM", "GPTNeoXJapanese", "CpmAnt", "TrOCR")  #: whose attention does not say
 
 
 def _special(model: Any) -> Iterator[int]:
@@ -140,9 +143,11 @@ def _fixed_tables(stack: nn.Module) -> Iterator[Float]:
     return (b for name, b in stack.named_buffers() if name.rpartition(".")[2] in FIXED and b.dim() == 2)
 
 
-def _reads_ids(part: nn.Module) -> bool:
-    """Whether it takes the places of padding from the ids themselves (RoBERTa and its kin)."""
-    return getattr(part, "create_position_ids_from_input_ids", None) is not None
+def _reads_ids(model: Any) -> bool:
+    """Whether it takes the places of padding from the ids themselves, by a method or a function (RoBERTa and kin)."""
+    method = "create_position_ids_from_input_ids"
+    own = vars(sys.modules[type(model).__module__])
+    return method in own or any(getattr(part, method, None) is not None for part in model.modules())
 
 
 def _limit(stack: nn.Module, config: Any, tables: list[nn.Embedding], first: int) -> int | None:
@@ -165,12 +170,11 @@ def _rope_settings(config: Any) -> list[dict[str, Any]]:
     return nested or [rope]
 
 
-def _shift(model: Any, config: Any, tables: list[nn.Embedding]) -> Shift:
+def _shift(model: Any, rotations: tuple[str, ...], tables: list[nn.Embedding]) -> Shift:
     if tables:
         return "changed"
-    kinds = [str(rope.get("rope_type", "default")) for rope in _rope_settings(config)]
     turns = any("Rotary" in type(part).__name__ for part in model.modules())
-    return "kept" if turns and not any(kind in BY_LENGTH for kind in kinds) else "unknown"
+    return "kept" if turns and not set(rotations) & set(BY_LENGTH) else "unknown"
 
 
 def finds_packed(model: Any) -> bool:
@@ -180,7 +184,9 @@ def finds_packed(model: Any) -> bool:
     return _FINDS.search(source) is not None and _ONES.search(source) is None
 
 
-_FINDS = re.compile(r"(create_causal_mask|mask_function)\([^()]*position_ids=|mask_kwargs = \{[^{}]*\"position_ids\": position_ids")
+_FINDS = re.compile(
+    r"(create_causal_mask|mask_function)\([^()]*position_ids=|mask_kwargs = \{[^{}]*\"position_ids\": position_ids"
+)
 _ONES = re.compile(r"attention_mask = torch\.ones")
 
 

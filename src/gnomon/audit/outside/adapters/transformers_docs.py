@@ -3,7 +3,7 @@
 Each entry is a sentence of the page that the link leads to.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from gnomon.audit.outside.target import Because
 
@@ -17,6 +17,19 @@ CONTINUED = Because(
     'its tutorial says: "Since LLMs are not trained to continue from pad tokens, your input needs to be left-padded."',
     f"{DOCS}llm_tutorial#wrong-padding-side",
 )
+#: rotations whose table depends on how long the text is -> what the library says of them
+BY_LENGTH: Mapping[str, Because] = {
+    "dynamic": Because(
+        'its angles follow the length of the text: "NTK-aware scaling computed by rescaling frequency base (θ) for '
+        'longer context"',
+        f"{DOCS}internal/rope_utils",
+    ),
+    "longrope": Because(
+        'its angles follow the length of the text: "Longrope uses long factor if sequence is larger than original '
+        'pretraining length, short otherwise."',
+        "https://github.com/huggingface/transformers/blob/main/src/transformers/modeling_rope_utils.py",
+    ),
+}
 #: of every model
 ALL: Mapping[str, Because] = {
     "interior padding changes nothing": ONE_SIDE,
@@ -31,12 +44,15 @@ LEFT = (
 )
 
 
-def by_design(model_type: str) -> Mapping[str, Because]:
-    """Law -> what the documentation says about this type of model."""
-    if model_type not in RIGHT:
-        return ALL
-    page, says = RIGHT[model_type]
-    return {**ALL, **dict.fromkeys(LEFT, Because(f'its page says: "{says}"', f"{DOCS}model_doc/{page}"))}
+def by_design(model_type: str, rotations: Collection[str]) -> Mapping[str, Because]:
+    """Law -> what the documentation says about this type of model with rotations of these kinds."""
+    said = dict(ALL)
+    if model_type in RIGHT:
+        page, says = RIGHT[model_type]
+        said |= dict.fromkeys(LEFT, Because(f'its page says: "{says}"', f"{DOCS}model_doc/{page}"))
+    for kind in sorted(set(rotations) & set(BY_LENGTH)):
+        said["prefix = beginning past the limit"] = BY_LENGTH[kind]
+    return said
 
 
 #: types of models whose page says so, with the page and the sentence
@@ -57,4 +73,4 @@ RIGHT: Mapping[str, tuple[str, str]] = {
     },
 }  # fmt: skip
 
-__all__ = ["by_design"]
+__all__ = ["ALL", "BY_LENGTH", "LEFT", "RIGHT", "by_design"]

@@ -116,6 +116,15 @@ def _of_chunks(t: Target, ids: Int, chunks: list[int]) -> str:
     return ""
 
 
+def as_it_grew(t: Target, ids: Int, last: int, places: Int | None = None) -> Float:
+    """Logits (B, last, V) of the last tokens, each read at once in a text that ends with it: angles that depend on the
+    length of the text are then those that decoding has."""
+    ends = range(ids.shape[1] - last + 1, ids.shape[1] + 1)
+    return torch.cat(
+        [t.logits(ids[:, :end], positions=None if places is None else places[:, :end])[:, -1:] for end in ends], 1
+    )
+
+
 @rule(
     "crossing the limit in decoding",
     source="dynamic NTK and LongRoPE change their angles at the trained length; keys kept were turned by the old ones",
@@ -124,18 +133,19 @@ def _of_chunks(t: Target, ids: Int, chunks: list[int]) -> str:
     shrinks=False,
 )
 def crossing_the_limit_in_decoding(t: Target, n: int) -> Evidence:
-    """Decoding on past the trained or scaled length gives the logits of one read at once."""
+    """Decoding on past the trained or scaled length gives, at each step, the logits of reading all so far at once."""
     t.need("cache")
     t.must_be_causal()
     limit = beyond(t)
     if limit + 4 <= SHORT:
         ids = t.ids(1, limit + 4)
         places = torch.arange(limit + 4, device=t.device)[None]
-        got, want = fed(t, ids, [limit - 2] + [1] * 6)[:, -6:], t.logits(ids)[:, -6:]
+        got, want = fed(t, ids, [limit - 2] + [1] * 6)[:, -6:], as_it_grew(t, ids, 6)
     else:
         t.need("positions", "cached positions")
         ids, places = t.ids(2, n), torch.arange(limit - n + 3, limit + 3, device=t.device).expand(2, n)
-        got, want = fed(t, ids, [n - 4] + [1] * 4, positions=places), t.logits(ids, positions=places)
+        got = fed(t, ids, [n - 4] + [1] * 4, positions=places)[:, -4:]
+        want = as_it_grew(t, ids, 4, places)
     fault = t.logits(ids, positions=places // 2)[:, -got.shape[1] :] if "positions" in t.can else None
     few = t.ids(2, n, stream=4)
     before = apart(t, got, want) and apart(t, fed(t, few, [1] * n), t.logits(few))
@@ -229,6 +239,6 @@ def beam_with_cache_is_beam_without(t: Target, n: int) -> Evidence:
 
 
 __all__ = [
-    "apart", "beam_with_cache_is_beam_without", "cached_is_full", "chunks_are_whole", "crossing_the_limit_in_decoding",
-    "fed", "padded_rows_decode", "reorder_is_rerun", "right_padded_rows_decode",
+    "apart", "as_it_grew", "beam_with_cache_is_beam_without", "cached_is_full", "chunks_are_whole",
+    "crossing_the_limit_in_decoding", "fed", "padded_rows_decode", "reorder_is_rerun", "right_padded_rows_decode",
 ]  # fmt: skip
