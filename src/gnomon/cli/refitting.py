@@ -34,11 +34,13 @@ def measure_options(command: Any) -> Any:
     return command
 
 
-def free(folder: Path) -> Path:
-    """The folder that is to be written; BadValue where something is in it."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise BadValue(f"{folder} already exists and is not empty: choose another --output")
-    return folder
+def free(output: Path) -> Path:
+    """The folder or file that is to be written; BadValue where there is a file, or something in the folder."""
+    if output.is_dir() and any(output.iterdir()):
+        raise BadValue(f"the folder {output} is not empty: choose another --output")
+    if output.exists() and not output.is_dir():
+        raise BadValue(f"there is a file {output} already: choose another --output")
+    return output
 
 
 def save(model: "Model", folder: Path, kind: str) -> None:

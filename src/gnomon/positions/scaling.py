@@ -355,7 +355,8 @@ class Proportional(Scaling):
 
     def to_hf(self) -> dict[str, Any]:
         """rope_type "proportional"."""
-        return {"rope_type": "proportional", "factor": self.factor, "partial_rotary_factor": self.fraction}
+        stretched = {} if self.factor == 1 else {"factor": self.factor}
+        return {"rope_type": "proportional", "partial_rotary_factor": self.fraction, **stretched}
 
 
 SCALINGS: dict[str, type[Scaling]] = {

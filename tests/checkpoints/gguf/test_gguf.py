@@ -299,6 +299,12 @@ def test_a_dtype_that_is_not_written_is_named(tmp_path: Path) -> None:
         save(model_of("llama"), tmp_path / "m.gguf", "q8")  # type: ignore[arg-type]
 
 
+def test_an_empty_file_is_called_empty(tmp_path: Path) -> None:
+    (tmp_path / "m.gguf").touch()
+    with pytest.raises(BadInput, match="m.gguf is empty: download it again"):
+        load(tmp_path / "m.gguf")
+
+
 # ------------------------------------------------------------------ memory
 
 PEAK = Path(__file__).parents[1] / "peak.py"

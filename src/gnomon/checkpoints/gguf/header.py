@@ -8,6 +8,7 @@ before anything is read or reserved for it.
 """
 
 import mmap
+import os
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -45,9 +46,11 @@ class GGUF:
         self.path = Path(path)
         try:
             with open(self.path, "rb") as file:
+                if os.fstat(file.fileno()).st_size == 0:
+                    raise BadInput(f"{self.path} is empty: download it again")
                 self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except (OSError, ValueError) as error:  # a ValueError for an empty file
-            raise BadInput(f"cannot read {self.path}: {getattr(error, 'strerror', None) or error}") from error
+        except OSError as error:
+            raise BadInput(f"cannot read {self.path}: {error.strerror or error}") from error
         reader = _Reader(self._data, self.path)
         self.metadata = dict(reader.metadata())
         self.tensors = reader.tensors(self.metadata.get("general.alignment", 32))
