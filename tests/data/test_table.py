@@ -76,5 +76,5 @@ def test_no_text_is_on_both_sides_and_every_class_is():
 
 
 def test_a_class_of_one_text_cannot_be_held_out():
-    with pytest.raises(BadInput, match="'b' has one text"):
+    with pytest.raises(BadInput, match="'b' has one text, .*: give more, or none"):
         divided([Example("x", "a"), Example("y", "a"), Example("z", "b")], 0.5)
