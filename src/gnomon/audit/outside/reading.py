@@ -114,6 +114,8 @@ class Attention:
                 self.target.logits(ids)
         except _Read:
             pass
+        except Exception as odd:  # of a model that was given what its own matrices never give
+            raise NotApplicable(f"the heads of {self.target.name} cannot be asked alone: {odd}") from odd
         finally:
             handle.remove()
         return got[0]

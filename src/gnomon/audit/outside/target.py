@@ -78,6 +78,7 @@ class Target:
     limit        positions there are in a table, or that the encoding was trained or scaled to; None: no end known
     table_ends   whether position `limit` does not exist (a table), rather than being untrained
     shift        what moving all positions promises
+    routed       whether tokens are sent to experts, so that a rounding may send one elsewhere
     by_design    law -> why the target breaks it on purpose
     seed         of all that is drawn
     """
@@ -94,6 +95,7 @@ class Target:
     limit: int | None = None
     table_ends: bool = False
     shift: Shift = "unknown"
+    routed: bool = False
     can: frozenset[Ability] = frozenset()
     by_design: Mapping[str, Because] = field(default_factory=dict)
     seed: int = 0

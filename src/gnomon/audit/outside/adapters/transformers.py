@@ -49,6 +49,7 @@ class Transformers(Target):
             limit=facts.limit,
             table_ends=facts.table_ends,
             shift=facts.shift,
+            routed=facts.routed,
             by_design=by_design(model.config.model_type, facts.rotations),
             seed=seed,
         )

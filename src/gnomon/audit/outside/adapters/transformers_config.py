@@ -35,6 +35,7 @@ class Facts:
     first_position    the number its position_ids begin with
     pad_says_padding  the padding id, of a model that reads off the ids where padding is
     rotations         the kinds of its rotations, as its config calls them
+    routed            whether its tokens are sent to experts
     """
 
     architecture: Architecture
@@ -51,6 +52,7 @@ class Facts:
     first_position: int
     pad_says_padding: int | None
     rotations: tuple[str, ...]
+    routed: bool
 
 
 def facts(model: Any) -> Facts:
@@ -81,6 +83,7 @@ def facts(model: Any) -> Facts:
         first_position=first if pad is not None else 0,
         pad_says_padding=pad,
         rotations=rotations,
+        routed=any(re.search("Expert|Router|Moe", type(part).__name__) for part in model.modules()),
     )
 
 

@@ -41,6 +41,8 @@ def precision_law(name: str, sentence: str, dtype: torch.dtype, lowered: Lowered
     def check(t: Target, n: int) -> Evidence:
         if torch.finfo(t.dtype).eps > torch.finfo(torch.float32).eps:
             raise NotApplicable(f"{t.name} is in {t.dtype} already: its float32 original is needed beside it")
+        if t.routed:
+            raise NotApplicable(f"{t.name} sends tokens to experts: in {dtype} roundings alone send some elsewhere")
         ids = t.ids(2, n)
         layouts = _layouts(t, n)
         try:
