@@ -51,11 +51,11 @@ def press_ctrl_c_in_step(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Run, "step", step)
 
 
-@pytest.mark.parametrize("stop", [1, 3, 5, 7, 11])
+@pytest.mark.parametrize(("stop", "pieces"), [(1, 1), (3, 1), (5, 1), (7, 1), (11, 1), (3, 2)])
 def test_a_run_stopped_and_resumed_is_the_uninterrupted_run(
-    text, ten_windows, build, config, tmp_path, monkeypatch, stop
+    text, ten_windows, build, config, tmp_path, monkeypatch, stop, pieces
 ):
-    ran = config(eval_every=5, sample_every=6)
+    ran = config(eval_every=5, sample_every=6, accumulate=pieces)
     whole = build(**DROPOUT)
     train(whole, text.task(ran, ten_windows), ran, tmp_path / "whole", quiet=True)
     press_ctrl_c_in_step(stop - 1, monkeypatch)

@@ -41,6 +41,20 @@ def test_pieces_of_a_batch_weigh_by_their_targets(parts):
     assert ended[1][2] == ended[0][2] == [11, 11, 11]
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+def test_a_piece_without_targets_changes_nothing(smoothing):
+    """Two of four pieces hold a row of one token and one of none: the step is that of the other two rows."""
+    torch.manual_seed(0)
+    ids, mask, ended = torch.randint(0, V, (4, 6)), torch.arange(6) < torch.tensor([[4], [1], [0], [6]]), []
+    for rows, parts in ((torch.tensor([0, 3]), 1), (torch.arange(4), 4)):
+        model = model_of().double()
+        batch = Windows(ids[rows], Layout.padded(mask[rows]), smoothing)
+        loss = training_step(model, adamw(model, 1e-2), batch, 1e-2, 1.0, parts)
+        ended.append((weights(model), loss.mean.item(), int(loss.count)))
+    torch.testing.assert_close(ended[1][0], ended[0][0], rtol=0, atol=1e-9)
+    assert ended[1][1:] == (pytest.approx(ended[0][1], abs=1e-12), 3 + 5)
+
+
 def test_the_activations_of_a_piece_are_freed_before_the_next():
     class Saved:
         def __init__(self, tensor):
