@@ -18,6 +18,8 @@ ADAPTERS: Mapping[str, tuple[str, str]] = {
     "transformers.": ("transformers", "Transformers"),
     "x_transformers.": ("x_transformers", "XTransformers"),
     "litgpt.": ("litgpt", "LitGPT"),
+    "rotary_embedding_torch.": ("rotary_embedding_torch", "RotaryEmbeddingTorch"),
+    "positional_encodings.": ("positional_encodings", "PositionalEncodings"),
     "torch.nn.modules.transformer": ("torch_nn", "TorchNN"),
 }
 

@@ -74,7 +74,7 @@ class XTransformers(Target):
                 positions = None
         if positions is not None:
             said["pos"] = self._positions(positions)
-        return _tensor(self.net(ids, **said, **self._padding(mask)))
+        return _tensor(self.net(ids, **said, **self._padding(mask, positions)))
 
     def step(self, state: Any, ids: Int, mask: Bool | None = None, positions: Int | None = None) -> tuple[Float, Read]:
         """See Target."""
@@ -88,7 +88,7 @@ class XTransformers(Target):
             said["pos"] = self._positions(positions)
         if before.cache is not None:
             said |= {"cache": before.cache, "cache_age": ids.shape[1]}
-        logits, cache = self.net(so_far, return_intermediates=True, **said, **self._padding(mask))
+        logits, cache = self.net(so_far, return_intermediates=True, **said, **self._padding(mask, positions))
         return _tensor(logits), Read(so_far, cache, positions)
 
     def reorder(self, state: Read, index: Int) -> Read:
@@ -146,7 +146,7 @@ class XTransformers(Target):
 
     def embedding(self) -> nn.Module:
         """See Target."""
-        found: nn.Module = self.net.token_emb
+        found: nn.Module = self.net.token_emb.emb
         return found
 
     def blocks(self) -> nn.ModuleList:
@@ -220,16 +220,19 @@ class XTransformers(Target):
             source = self.ids(1, 5, NEVER_DRAWN).expand(rows, -1)
         return {"context": self.encoder(source, mask=mask, return_embeddings=True), "context_mask": mask}
 
-    def _padding(self, mask: Bool | None) -> dict[str, Any]:
-        """Padding in the library's words. What a row begins with is `seq_start_pos`, which also counts positions; all
-        else is `mask`, and an encoder is given it always."""
+    def _padding(self, mask: Bool | None, positions: Int | None) -> dict[str, Any]:
+        """Padding in the library's words. What rows begin with is `seq_start_pos`, which counts positions too; beside
+        positions that are given it is `mask`, which hides keys and says nothing of positions. An encoder has both."""
         if mask is None:
             return {}
+        if positions is not None:
+            return {"mask": mask}
         said: dict[str, Any] = {}
-        leading = bool((mask[:, 1:] >= mask[:, :-1]).all())
-        if leading:
+        if bool((mask[:, 1:] >= mask[:, :-1]).all()):
             said["seq_start_pos"] = (~mask).sum(1)
-        if not leading or not self.causal:
+        elif bool((mask[:, 1:] > mask[:, :-1]).any()):
+            raise NotApplicable(f"`mask` of {self.name} says nothing of positions: with padding inside they are given")
+        if not said or not self.causal:
             said["mask"] = mask
         return said
 

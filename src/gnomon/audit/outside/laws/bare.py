@@ -64,6 +64,8 @@ def keeps_lengths(t: Target, n: int) -> Evidence:
 def zero_turns_nothing(t: Target, n: int) -> Evidence:
     """A vector at position 0 stays what it is, but for the promised factor."""
     r = want(t, Rotation)
+    if r.key is not r.turn:
+        raise NotApplicable(f"{r.name} scales queries and keys by inverse factors (xPos): scores alone are promised")
     x = vectors(r, 1, 1)
     return Evidence(r.turn(x, torch.zeros(1, dtype=torch.long))[0], r.scaled * x[0], 2 * x[0], tolerance=slack(x))
 
