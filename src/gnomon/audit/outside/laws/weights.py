@@ -52,7 +52,7 @@ def a_tie_stays(t: Target, n: int) -> Evidence:
     if not tied(t, ids):
         raise NotApplicable(f"the ends of {t.name} are not tied")
     still, cut = [], []
-    for how, other in treated(t):
+    for how, other in treated(t, ids):
         still.append(float(tied(other, ids)))
         if not still[-1]:
             cut.append(how)
@@ -90,17 +90,18 @@ def resizing_keeps_rows(t: Target, n: int) -> Evidence:
     return Evidence(other.logits(ids)[..., : t.vocab], t.logits(ids)[..., : t.vocab], None, ids)
 
 
-def treated(t: Target) -> Iterator[tuple[str, Target]]:
-    """The target after each treatment that is known to cut ties."""
+def treated(t: Target, ids: Int) -> Iterator[tuple[str, Target]]:
+    """The target after each treatment that is known to cut ties. What a copy has lost is not laid to what follows."""
     t.need("module")
-    yield "a deep copy", t.copy()
-    cast = t.copy(torch.float64)  # and back: not every model computes in float64
-    cast.module.to(t.dtype)
-    cast.dtype = t.dtype
-    yield "a cast", cast
-    loaded = t.copy()
-    loaded.module.load_state_dict(deepcopy(t.module.state_dict()))
-    yield "loading a state dict", loaded
+    copied = t.copy()
+    yield "a deep copy", copied
+    if tied(copied, ids):
+        cast = t.copy(torch.float64)  # and back: not every model computes in float64
+        cast.module.to(t.dtype)
+        cast.dtype = t.dtype
+        yield "a cast", cast
+        copied.module.load_state_dict(deepcopy(t.module.state_dict()))
+        yield "loading a state dict", copied
     if "save" in t.can:
         with tempfile.TemporaryDirectory() as folder:
             yield "saving and reading", t.saved(Path(folder))
