@@ -132,6 +132,35 @@ def test_a_text_that_goes_on_and_is_worth_more_than_all_that_ended_is_never_thro
     assert hasty.score < math.log(1e-2)
 
 
+@pytest.mark.parametrize("rule", [False, "never"])
+def test_what_ends_by_itself_is_what_transformers_finds(rule, tmp_path):
+    """The best text of tiny random Llamas, each with two widths and two penalties. (Where the best is a text that was
+    cut off, or with early_stopping=True, the two can differ: transformers counts what was cut off as a result, and an
+    end only if it is among the best `width` of all that may follow.)"""
+    from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM
+
+    sizes = {"vocab_size": 12, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2}
+    ids = {"bos_token_id": None, "eos_token_id": 0, "pad_token_id": None}
+    alike = 0
+    for seed in range(3):
+        torch.manual_seed(seed)
+        theirs = LlamaForCausalLM(LlamaConfig(**sizes, **ids, num_attention_heads=4, initializer_range=0.5)).eval()
+        theirs.save_pretrained(tmp_path / str(seed))
+        ours = gn.load(tmp_path / str(seed))
+        for width, penalty in itertools.product((2, 4), (0.0, 1.0)):
+            search = {"num_beams": width, "length_penalty": penalty, "early_stopping": rule}
+            settings = GenerationConfig(**search, max_new_tokens=30, do_sample=False, eos_token_id=0, pad_token_id=0)
+            prompt = torch.tensor([[3, 1, 4]])
+            [text] = theirs.generate(
+                prompt, attention_mask=torch.ones_like(prompt), generation_config=settings
+            ).tolist()
+            if 0 in text:
+                [own] = generate(ours, [[3, 1, 4]], strategy=Beam(width, penalty, rule), **EOS, max_new_tokens=30)
+                assert own.ids == text[3 : text.index(0) + 1]
+                alike += 1
+    assert alike >= 6
+
+
 def test_each_rule_ends_a_search_when_it_says(markov):
     """2 2 2 ... goes on with .8 and ends with .2. Sums: the first to end has -1.609, the second -1.833, and what goes
     on -.223 n, which is below the second from n = 9 on and below the first from n = 8 on. As means of n tokens, what

@@ -61,7 +61,9 @@ def divided(examples: Iterable[Example], held_out: float, seed: int = 0) -> tupl
     training, kept_apart = [], []
     for label, some in sorted(by_label.items()):
         if len(some) < 2:
-            raise BadInput(f"the class {label!r} has one text, but one to learn from and one to hold out are needed: give more, or none")
+            raise BadInput(
+                f"the class {label!r} has one text, but one is to be learned from and one held out: give more, or none"
+            )
         some = sorted(some, key=lambda e: hashlib.sha256(f"{seed}:{e.text}".encode()).digest())
         n = min(max(1, round(held_out * len(some))), len(some) - 1)
         kept_apart += some[:n]
