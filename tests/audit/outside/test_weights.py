@@ -75,9 +75,9 @@ class Casting(Shared):
     """So does a cast."""
 
     def to(self, *args, **more):
-        weight = self.table.weight.detach().clone()
+        weight = super().to(*args, **more).table.weight.detach().clone()
         self.head = lambda x: x @ weight.T
-        return super().to(*args, **more)
+        return self
 
 
 def test_what_cut_a_tie_is_named():

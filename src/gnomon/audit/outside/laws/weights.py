@@ -123,7 +123,7 @@ def tied(t: Target, ids: Int) -> bool:
     unused = next(i for i in range(len(table) - 1, -1, -1) if i < t.vocab and i not in set(ids.flatten().tolist()))
     before, row = t.logits(ids), table[unused].clone()
     try:
-        table[unused] = row + 1 + row.abs()
+        table[unused] = row + torch.randn(row.shape, generator=t.rng(3)).to(row)
         after = t.logits(ids)
     finally:
         table[unused] = row
