@@ -31,6 +31,19 @@ def test_shapes_are_batch_tokens_width(vocab, width, scale, ids):
         assert torch.equal(table(ids), table.weight[ids])
 
 
+@pytest.mark.parametrize(
+    ("width", "dtype", "want"),
+    [(3072, torch.bfloat16, 55.5), (2048, torch.bfloat16, 45.25), (3072, torch.float32, 55.42562584)],
+)
+def test_a_row_of_ones_becomes_the_root_of_the_width_as_its_dtype_has_it(width, dtype, want):
+    table = gn.TokenEmbedding(2, width).to(dtype)
+    with torch.no_grad():
+        table.weight.fill_(1.0)
+    x = table(torch.tensor([[1]])).detach()
+    assert x.dtype == dtype
+    assert float(x[0, 0, 0]) == pytest.approx(want, abs=4e-6)
+
+
 @pytest.mark.parametrize("scale", ["sqrt", None, 3.0])
 def test_a_lookup_is_a_one_hot_product(scale):
     """S2."""
