@@ -104,3 +104,22 @@ def test_transformers_loads_an_extended_model_with_equal_logits(tmp_path):
         want = theirs(ids).logits
         assert (ours(ids) - want).abs().max() <= 1e-5 * max(1.0, float(want.abs().max()))
         assert not torch.allclose(ours(ids), model.eval()(ids), atol=1e-3)
+
+
+def test_a_retrofitted_model_is_trained_back(folder, tmp_path):
+    """From the weights that it was left with, under its new encoding, with its own tokenizer."""
+    (tmp_path / "text.txt").write_text("the cat sat on the mat. " * 300)
+    refit = run("retrofit", folder / "learned", "--position", "alibi", "-o", tmp_path / "refit", "--documents", 0)
+    assert refit.exit_code == 0, refit.output
+    losses = {}
+    for name, options in {"still": ["--steps", 1, "--lr", 1e-9], "back": ["--steps", 30]}.items():
+        further = ["train", tmp_path / "text.txt", "--from", tmp_path / "refit", "-o", tmp_path / name]
+        done = run(*further, "--length", 16, *options, "-q", "--json")
+        assert done.exit_code == 0, done.output
+        losses[name] = json.loads(done.stdout)["loss"]
+    old, still, back = (gn.load(tmp_path / name) for name in ("refit", "still", "back"))
+    assert old.config.position == still.config.position == back.config.position == gn.positions.get("alibi")
+    for name, weight in old.state_dict().items():
+        torch.testing.assert_close(still.state_dict()[name], weight, atol=1e-6, rtol=0)
+    assert losses["back"] < losses["still"] - 0.1
+    assert back.tokenizer.sha256 == old.tokenizer.sha256
