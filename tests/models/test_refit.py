@@ -118,6 +118,16 @@ def test_what_belongs_to_an_encoding_goes_with_it():
     assert any("no longer have learned positions" in note for note in done.notes)
 
 
+@pytest.mark.parametrize("change", [lambda m: extend(m, 64, "yarn"), lambda m: retrofit(m, "alibi")])
+def test_what_a_model_knows_besides_its_weights_goes_along(change):
+    """Without its own end tokens a model would write on and on."""
+    old = model()
+    old.tokenizer, old.labels, old.ends, old.start = gn.Tokenizer.bytes(), ("a", "b"), (5, 7), 2
+    new = change(old).model
+    assert (new.tokenizer, new.labels, new.ends, new.start) == (old.tokenizer, ("a", "b"), (5, 7), 2)
+    assert new.training == old.training
+
+
 def test_the_old_model_is_left_alone():
     old, ids = model("alibi"), torch.randint(30, (1, 9))
     before = old(ids)

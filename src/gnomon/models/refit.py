@@ -121,7 +121,7 @@ def _rebuilt(
     with torch.no_grad():
         for name in same:
             own[name].copy_(old[name])
-    new.tokenizer, new.labels = model.tokenizer, model.labels
+    new.tokenizer, new.labels, new.ends, new.start = model.tokenizer, model.labels, model.ends, model.start
     return Refit(
         new.train(model.training),
         removed={name: tuple(old[name].shape) for name in old if name not in own},
