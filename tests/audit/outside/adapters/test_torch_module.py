@@ -137,7 +137,28 @@ def test_logits_may_be_wrapped(pack):
     assert torch.equal(target.logits(torch.zeros(1, 3, dtype=torch.long)), logits[:, :3])
 
 
+class LikeNanoGPT(Model):
+    """All logits only where there are targets, whose shape is changed in place of a reshape."""
+
+    def forward(self, ids, targets=None):
+        logits = super().forward(ids)
+        return (logits[:, -1:], None) if targets is None else (logits, targets.view(-1))
+
+
+def test_a_model_that_shows_all_logits_only_with_targets_is_given_some():
+    target = Torch(LikeNanoGPT())
+    ids = target.ids(3, 7)[:, 2:6]
+    assert torch.equal(target.logits(ids), target.model(ids, ids.contiguous())[0])
+
+
 # ------------------------------------------------------------------ refused
+
+
+class Older(Model):
+    """Tokens first, rows second, as torch.nn has it unless it is told otherwise."""
+
+    def forward(self, ids):
+        return super().forward(ids.T).transpose(0, 1)
 
 
 class Asks(Pair):
@@ -167,6 +188,7 @@ class Broken(Model):
         (Last, "not one row a token; say how to ask it"),
         (Flat, r"logits are a tensor \(B, T, V\), got \(1, 11\)"),
         (Broken, "does not answer ids .*KeyError"),
+        (Older, r"reads ids \(T, B\): hand them over so, .*ids.T"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_at_once(model, says):

@@ -41,6 +41,8 @@ def probe(ask: Callable[[Int], Float], module: nn.Module, device: torch.device) 
     Raises BadValue if it does not answer a text of one token, or not with logits.
     """
     reached = reach(ask, device)
+    if reached >= 3:
+        must_read_rows(ask, device)
     ids = _ids(min(reached, len(PATTERN)), device)
     given: dict[str, Int] = {}
 
@@ -93,14 +95,35 @@ def reach(ask: Callable[[Int], Float], device: torch.device) -> int:
 
 def takes(module: nn.Module, ids: Int, **options: Int) -> bool:
     """Whether forward has parameters of these names, and these values for them change nothing, as they should."""
-    known = inspect.signature(module.forward).parameters
-    if not all(name in known for name in options):
+    if not all(has(module, name) for name in options):
         return False
     try:
         with torch.no_grad():
             return torch.allclose(logits_of(module(ids, **options), ids), logits_of(module(ids), ids), 1e-4, 1e-5)
     except Exception:  # whatever a model raises that means something else by these names
         return False
+
+
+def has(module: nn.Module, name: str) -> bool:
+    """Whether forward has a parameter of this name."""
+    return name in inspect.signature(module.forward).parameters
+
+
+def must_read_rows(ask: Callable[[Int], Float], device: torch.device) -> None:
+    """Raise BadValue for a model of the older order (T, B): its last row depends on the first one, columns do not."""
+    ids = torch.tensor([[1, 0, 0], [0, 1, 1]], device=device)
+
+    def alike(a: Float, b: Float) -> bool:
+        return torch.allclose(a, b, 1e-3, 1e-4)
+
+    if alike(ask(ids)[1:], ask(ids[1:])):
+        return
+    columns = ids.T.contiguous()
+    if alike(ask(columns)[:, 1:], ask(columns[:, 1:])):
+        raise BadValue(
+            "this model reads ids (T, B): hand them over so, "
+            "Torch(model, forward=lambda model, ids: model(ids.T).transpose(0, 1))"
+        )
 
 
 def required(module: nn.Module) -> list[str]:
@@ -147,4 +170,4 @@ def _counts(given: Int) -> bool:
     return len(row) > 1 and not row.is_floating_point() and bool((row.diff() == 1).all())
 
 
-__all__ = ["Probe", "blocks_of", "logits_of", "probe", "reach", "required", "takes"]
+__all__ = ["Probe", "blocks_of", "has", "logits_of", "must_read_rows", "probe", "reach", "required", "takes"]

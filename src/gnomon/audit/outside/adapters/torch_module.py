@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from gnomon.audit.outside.adapters.probe import blocks_of, logits_of, probe, required, takes
+from gnomon.audit.outside.adapters.probe import blocks_of, has, logits_of, probe, required, takes
 from gnomon.audit.outside.target import Ability, Because, Shift, Target
 from gnomon.audit.subject import NotApplicable
 from gnomon.errors import BadValue
@@ -41,9 +41,10 @@ class Torch(Target):
 
     Each is given the model, so that it can be asked about a copy too. Logits may also come first in a tuple, or as
     `logits` in an object or dict. Some things are found out: a forward(src, tgt) has a source; arguments named
-    attention_mask and position_ids are used if all ones and 0, 1, 2, .. change nothing; the table of tokens is the
-    nn.Embedding that is given the ids, the blocks are the list of like modules with most parameters, the head is the
-    last nn.Linear shaped like the table; a table of positions shows where it ends.
+    attention_mask and position_ids are used if all ones and 0, 1, 2, .. change nothing; `targets` are given to a model
+    that shows all logits only with them. The table of tokens is the nn.Embedding that is given the ids, the blocks are
+    the list of like modules with most parameters, the head is the last nn.Linear shaped like the table; a table of
+    positions shows where it ends.
 
     Raises BadValue for a model that cannot be asked, and says what to give.
     """
@@ -119,7 +120,13 @@ class Torch(Target):
 
     def _look(self, module: nn.Module, vocab: int | None) -> str | None:
         """Find out the vocabulary and the end of its positions; the path of the table of tokens."""
-        seen = probe(self.logits, module, self.device)
+        try:
+            seen = probe(self.logits, module, self.device)
+        except BadValue:
+            if self.forward is not None or not has(module, "targets"):
+                raise
+            self.forward = _with_targets  # nanoGPT gives all logits only where it is to compute a loss
+            seen = probe(self.logits, module, self.device)
         self.vocab = vocab or seen.vocab
         if self.limit is None and seen.limit is not None:
             self.limit, self.table_ends = seen.limit, True
@@ -145,7 +152,7 @@ class Torch(Target):
         self, ids: Int, mask: Bool | None = None, positions: Int | None = None, docs: Int | None = None
     ) -> Float:
         """See Target. What is asked is handed to the function that was given for it."""
-        return logits_of(self._asked(ids, mask, positions, docs), ids)
+        return logits_of(self._asked(ids.contiguous(), mask, positions, docs), ids)
 
     def _asked(self, ids: Int, mask: Bool | None, positions: Int | None, docs: Int | None) -> Any:
         match (mask is not None, positions is not None, docs is not None):
@@ -240,6 +247,10 @@ class Torch(Target):
 
 def _source_first(model: Any, source: Int, ids: Int) -> Any:
     return model(source, ids)
+
+
+def _with_targets(model: Any, ids: Int) -> Any:
+    return model(ids, targets=ids)
 
 
 def _hugging_mask(model: Any, ids: Int, mask: Bool) -> Any:
