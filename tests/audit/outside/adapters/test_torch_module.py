@@ -133,7 +133,7 @@ def test_a_source_may_have_a_mask_and_another_name():
 @pytest.mark.parametrize("pack", [lambda x: x, lambda x: (x, None), lambda x: [x], lambda x: {"logits": x}])
 def test_logits_may_be_wrapped(pack):
     logits = torch.randn(1, 48, V)
-    target = Torch(lambda ids: pack(logits[:, : ids.shape[1]]))
+    target = Torch(lambda ids: pack(logits[:, : ids.shape[1]].expand(len(ids), -1, -1)))
     assert torch.equal(target.logits(torch.zeros(1, 3, dtype=torch.long)), logits[:, :3])
 
 

@@ -89,7 +89,7 @@ TWINS = (
     ),
     Twin(
         "positions from a length", "cache", "Positions are counted in the tokens that came, not in those before.",
-        "cached = full", "position",
+        "cached = full", "stand at the position after all tokens",
         {"positions = torch.arange(start, start + T, device=x.device)": "positions = torch.arange(T, device=x.device)"},
     ),
     Twin(
