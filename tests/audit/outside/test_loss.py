@@ -1,7 +1,10 @@
 """Labels are shifted once; a loss that is something else is not accused."""
 
 import pytest
+from torch.nn import functional as F
 from variants import asked, student
+
+from gnomon.audit import Torch
 
 LAW = "labels are shifted once"
 LOSS = "F.cross_entropy(logits.flatten(0, 1), labels.flatten())"
@@ -47,3 +50,51 @@ def test_a_model_whose_predictions_are_alike_everywhere_cannot_show_it():
 
 def test_a_model_without_a_loss_is_not_asked():
     assert asked(LAW, student({"loss=lambda gpt, ids: gpt.loss(ids)": ""})).note == "GPT computes no loss"
+
+
+# ------------------------------------------------------------------ padding
+
+PADDED = "padding stays out of the loss"
+
+
+def padded(loss):
+    """A student who is trained on batches padded on the right: `loss` (logits, labels, real (B, T - 1)) -> scalar."""
+
+    def of(model, ids, mask):
+        logits = model(ids)[0]
+        return loss(logits[:, :-1].transpose(1, 2), ids[:, 1:], mask)
+
+    return Torch(student().model, padded_loss=of, masked=lambda model, ids, mask: model(ids))
+
+
+def each(logits, labels):
+    return F.cross_entropy(logits, labels, reduction="none")
+
+
+def test_a_mean_over_real_tokens_passes():
+    ignored = padded(lambda logits, ids, mask: F.cross_entropy(logits, ids.masked_fill(~mask[:, 1:], -100)))
+    assert asked(PADDED, ignored).verdict == "pass"
+    weighed = padded(lambda logits, ids, mask: (each(logits, ids) * mask[:, 1:]).sum() / mask[:, 1:].sum())
+    assert asked(PADDED, weighed).verdict == "pass"
+
+
+@pytest.mark.parametrize(
+    ("loss", "says"),
+    [
+        (lambda logits, ids, mask: F.cross_entropy(logits, ids), "padding is predicted"),
+        (lambda logits, ids, mask: (each(logits, ids) * mask[:, 1:]).mean(), "divided by all slots"),
+        (
+            lambda logits, ids, mask: (each(logits, ids) * mask[:, :-1]).sum() / mask[:, :-1].sum(),
+            "asked to predict the padding after it",
+        ),
+    ],
+)
+def test_padding_in_the_mean_is_named(loss, says):
+    found = asked(PADDED, padded(loss))
+    assert found.verdict == "FAIL"
+    assert says in found.note
+
+
+def test_a_mean_of_rows_is_not_accused():
+    rows = padded(lambda logits, ids, mask: ((each(logits, ids) * mask[:, 1:]).sum(1) / mask[:, 1:].sum(1)).mean())
+    assert asked(PADDED, rows).verdict == "not applicable"

@@ -12,6 +12,7 @@ and a law that needs another one is "not applicable", with the reason.
     beam          beam(ids, width, new, cached)
     source        told(source, mask)                       the decoder of an encoder-decoder, told another source
     loss          loss(ids)                                what it is trained on
+    padded loss   padded_loss(ids, mask)                   the same of a batch with padding
     module        module, and what is found in it: copy(), embedding(), blocks(), weights of both ends
     save          saved(folder)                            written and read again
     resize        resized(rows)                            with another vocabulary
@@ -36,7 +37,7 @@ from gnomon.shapes import Bool, Float, Int
 
 Ability = Literal[
     "mask", "positions", "placed mask", "packed", "cache", "cached mask", "cached positions", "reorder", "beam",
-    "source", "loss", "module", "save", "resize", "table",
+    "source", "loss", "padded loss", "module", "save", "resize", "table",
 ]  # fmt: skip
 OFFERS: Mapping[Ability, str] = {
     "mask": "takes no mask of real tokens",
@@ -50,6 +51,7 @@ OFFERS: Mapping[Ability, str] = {
     "beam": "has no beam search",
     "source": "reads no source",
     "loss": "computes no loss",
+    "padded loss": "computes no loss of a batch with padding",
     "module": "is no torch module that could be looked into",
     "save": "cannot be saved and read again",
     "resize": "cannot change its vocabulary",
@@ -137,6 +139,10 @@ class Target:
     def loss(self, ids: Int) -> Float:
         """The scalar that training on ids (B, T) minimises, its logits shifted as the target shifts them."""
         raise NotApplicable(self.lacks("loss"))
+
+    def padded_loss(self, ids: Int, mask: Bool) -> Float:
+        """The same of ids whose real tokens are where mask (B, T) is True."""
+        raise NotApplicable(self.lacks("padded loss"))
 
     # ------------------------------------------------------------------ what it consists of
 

@@ -35,6 +35,7 @@ class Torch(Target):
     source         (model, source (B, S), ids) -> logits, of an encoder-decoder
     source_masked  (model, source, mask (B, S), ids) -> logits
     loss           (model, ids) -> scalar, as training computes it
+    padded_loss    (model, ids, mask) -> the same of a batch with padding
     tied           whether both ends are meant to be one tensor
     by_design      law -> Because(reason, link), for what the model breaks on purpose
     scale          what token vectors are meant to be multiplied by
@@ -65,6 +66,7 @@ class Torch(Target):
         source: Callable[[Any, Int, Int], Any] | None = None,
         source_masked: Callable[[Any, Int, Bool, Int], Any] | None = None,
         loss: Callable[[Any, Int], Float] | None = None,
+        padded_loss: Callable[[Any, Int, Bool], Float] | None = None,
         tied: bool | None = None,
         scale: float | None = None,
         shift: Shift = "unknown",
@@ -97,6 +99,7 @@ class Torch(Target):
         self.model, self.forward, self.tied, self.scale = model, forward, tied, scale
         self.masked, self.placed, self.placed_mask, self.packed = masked, placed, placed_mask, packed
         self.stepped, self.source, self.source_masked, self.trained_on = stepped, source, source_masked, loss
+        self.trained_padded = padded_loss
         self.read: Int | None = None
         self.read_mask: Bool | None = None
         self._must_be_askable(module)
@@ -105,7 +108,8 @@ class Torch(Target):
             self._take_known_names(module)
         offers: dict[Ability, object] = {
             "mask": self.masked, "positions": self.placed, "placed mask": self.placed_mask, "packed": packed,
-            "cache": stepped, "loss": loss, "source": source, "module": model if isinstance(model, nn.Module) else None,
+            "cache": stepped, "loss": loss, "padded loss": padded_loss, "source": source,
+            "module": model if isinstance(model, nn.Module) else None,
         }  # fmt: skip
         self.can = frozenset(ability for ability, offer in offers.items() if offer is not None)
 
@@ -198,6 +202,12 @@ class Torch(Target):
         if self.trained_on is None:
             raise NotApplicable(self.lacks("loss"))
         return self.trained_on(self.model, ids)
+
+    def padded_loss(self, ids: Int, mask: Bool) -> Float:
+        """See Target."""
+        if self.trained_padded is None:
+            raise NotApplicable(self.lacks("padded loss"))
+        return self.trained_padded(self.model, ids, mask)
 
     @property
     def module(self) -> nn.Module:

@@ -1,8 +1,9 @@
-"""The law of the loss: each token is predicted from those before it, once."""
+"""Laws of the loss: each token is predicted from those before it, once, and padding is not predicted."""
 
 import torch
 from torch.nn import functional as F
 
+from gnomon.audit.outside.laws.padding import alone
 from gnomon.audit.outside.rule import Evidence, rule
 from gnomon.audit.outside.target import Target
 from gnomon.audit.subject import NotApplicable
@@ -42,6 +43,40 @@ def labels_are_shifted_once(t: Target, n: int) -> Evidence:
     return Evidence(got, want, nearest, ids, tolerance, said.get(near, ""))
 
 
+@rule(
+    "padding stays out of the loss",
+    source="a mean over padded slots, which makes the loss depend on what a text is batched with",
+    hint="give padding the label -100, or weigh it by 0, and divide by the number of labels that count",
+    shrinks=False,
+)
+def padding_stays_out(t: Target, n: int) -> Evidence:
+    """The loss of a padded batch is the mean over its real tokens, as if rows were read alone."""
+    t.need("padded loss")
+    if t.architecture != "decoder-only":
+        raise NotApplicable(f"{t.name} is told its labels apart from what it reads")
+    T = max(n, 6)
+    mask = torch.arange(T, device=t.device) < torch.tensor([[T], [T // 2]], device=t.device)
+    ids = t.padded(t.ids(2, T), mask)
+    got = t.padded_loss(ids, mask).detach().double()
+    logits = alone(t, ids, mask)
+    real = F.cross_entropy(logits[:, :-1].flatten(0, 1).double(), ids[:, 1:].flatten(), reduction="none").view(2, -1)
+    counted = (real * mask[:, 1:]).sum()
+    want, over_all = counted / mask[:, 1:].sum(), counted / mask[:, 1:].numel()
+    edge = (real * mask[:, :-1]).sum() / mask[:, :-1].sum()
+    said = [
+        (over_all, "what real tokens lose is divided by all slots, padding included"),
+        (edge, "the last token of each text is asked to predict the padding after it"),
+    ]
+    if "mask" in t.can:
+        shown = t.logits(ids, mask=mask)[:, :-1].flatten(0, 1).double()
+        said.append((F.cross_entropy(shown, ids[:, 1:].flatten()), "padding is predicted, and enters the mean"))
+    tolerance = t.tolerance(torch.cat([logits.flatten().double(), want[None]]))
+    cause = next((words for number, words in said if (got - number).abs() <= tolerance), "")
+    if not cause and not (got - want).abs() <= tolerance:
+        raise NotApplicable(f"the loss of {t.name} is no mean over real tokens, nor one that is known to be wrong")
+    return Evidence(got, want, over_all, ids, tolerance, cause)
+
+
 def cross_entropy(logits: Float, ids: Int, shift: int) -> Float:
     """The mean over tokens where the logits of token i predict token i + shift."""
     T = ids.shape[1]
@@ -49,4 +84,4 @@ def cross_entropy(logits: Float, ids: Int, shift: int) -> Float:
     return F.cross_entropy(seen.flatten(0, 1).double(), told.flatten())
 
 
-__all__ = ["cross_entropy", "labels_are_shifted_once"]
+__all__ = ["cross_entropy", "labels_are_shifted_once", "padding_stays_out"]
