@@ -5,8 +5,10 @@ positions is seen to do so; packed documents are position_ids that begin again, 
 which is how its masks find them (`transformers.masking_utils.find_packed_sequence_indices`).
 """
 
+import importlib
 import inspect
 from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import copy, deepcopy
 from pathlib import Path
 from typing import Any
@@ -262,9 +264,10 @@ class Transformers(Target):
 
     def saved(self, folder: Path) -> "Transformers":
         """See Target: save_pretrained and from_pretrained."""
-        self.model.save_pretrained(folder)
         attention = self.model.config._attn_implementation
-        again = type(self.model).from_pretrained(folder, dtype=self.dtype, attn_implementation=attention)
+        with _without_bars():
+            self.model.save_pretrained(folder)
+            again = type(self.model).from_pretrained(folder, dtype=self.dtype, attn_implementation=attention)
         return self.around(again.to(self.device))
 
     def resized(self, rows: int) -> "Transformers":
@@ -286,6 +289,19 @@ class Transformers(Target):
                 "which it chooses them is not known here"
             )
         return angles_of(cos, sin, frequencies, factor)
+
+
+@contextmanager
+def _without_bars() -> Iterator[None]:
+    """The library's progress bars are off while a `with` lasts."""
+    logging: Any = importlib.import_module("transformers.utils.logging")
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
 
 
 def _restarting(docs: Int) -> Int:
