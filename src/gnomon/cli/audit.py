@@ -16,7 +16,6 @@ from gnomon.cli.options import (
     json_option,
     quiet_option,
     seed_option,
-    threads_option,
 )
 from gnomon.cli.output import print_json
 from gnomon.errors import BadValue
@@ -50,7 +49,13 @@ NEVER = "never"
 @click.option("--html", type=click.Path(path_type=Path), help="Write a page that needs no other file.")
 @seed_option
 @device_option
-@threads_option
+@click.option(
+    "--threads",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Threads to compute with. One is as fast for short texts, and rounds alike on every machine.",
+)
 @import_option
 @json_option
 @quiet_option
@@ -69,7 +74,7 @@ def command(
     html: Path | None,
     seed: int,
     device: str,
-    threads: int | None,
+    threads: int,
     as_json: bool,
     quiet: bool,
 ) -> None:
