@@ -107,7 +107,7 @@ class Rule:
         except (NotApplicable, NotImplementedError) as why:
             note = str(why) if isinstance(why, NotApplicable) else f"{target.name} refuses: {_one_line(str(why))}"
             return Finding(self.name, self.sentence, "not applicable", note=note, source=self.source)
-        except MemoryError as why:
+        except (MemoryError, torch.cuda.OutOfMemoryError) as why:
             note = f"out of memory: {_one_line(str(why))}"
             return Finding(self.name, self.sentence, "not applicable", note=note, source=self.source)
         except Exception as raised:  # whatever a model raises where it should answer
