@@ -1,7 +1,7 @@
 """The tables of docs/audit.md: every law, and the usual errors of a tutorial with the law that names each.
 
-    python benchmarks/laws.py            print them
-    python benchmarks/laws.py --write    and put them into docs/audit.md
+python benchmarks/laws.py            print them
+python benchmarks/laws.py --write    and put them into docs/audit.md
 """
 
 import sys
@@ -27,7 +27,8 @@ def errors() -> str:
     lines = ["| error | file in `examples/audit/` | law | the report says |", "|---|---|---|---|"]
     for twin in TWINS:
         file = f"{twin.name.replace(' ', '_')}.py"
-        lines.append(f"| {cell(twin.story)} | [`{file}`](../examples/audit/{file}) | {twin.law} | ... {twin.says} ... |")
+        link = f"[`{file}`](../examples/audit/{file})"
+        lines.append(f"| {cell(twin.story)} | {link} | {twin.law} | ... {twin.says} ... |")
     return "\n".join(lines)
 
 

@@ -118,6 +118,8 @@ class Attention:
             raise NotApplicable(f"the heads of {self.target.name} cannot be asked alone: {odd}") from odd
         finally:
             handle.remove()
+        if not got:
+            raise NotApplicable(f"the heads of {self.target.name} cannot be asked alone")
         return got[0]
 
     def is_believable(self) -> bool:

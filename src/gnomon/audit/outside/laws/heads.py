@@ -7,6 +7,7 @@ from gnomon.audit.outside.reading import TOKENS, called, is_linear, read
 from gnomon.audit.outside.rule import Evidence, rule
 from gnomon.audit.outside.target import Target
 from gnomon.audit.subject import NotApplicable
+from gnomon.shapes import Float
 
 
 @rule(
@@ -44,10 +45,10 @@ def heads_have_projections(t: Target, n: int) -> Evidence:
     block, ids = t.blocks()[0], t.ids(2, 6)
     ids[1, 1:] = ids[0, 1:]
     ids[1, :1] = t.other(ids[:1])[:, :1]
-    if not t.causal or bool((entering(t, ids)[0, 1:] != entering(t, ids)[1, 1:]).any()):
+    if not t.causal or have_met(entering(t, ids)):
         raise NotApplicable(f"tokens of {t.name} have met before its first block")
     calls = called(t, block, ids)
-    met = next((i for i, c in enumerate(calls) if bool((c.given[0, 1:] != c.given[1, 1:]).any())), None)
+    met = next((i for i, c in enumerate(calls) if have_met(c.given)), None)
     if met is None:
         raise NotApplicable(f"no part in the first block of {t.name} shows where tokens meet")
     before = [c for c in calls[:met] if any(p.dim() > 1 for p in c.module.parameters())]
@@ -60,4 +61,10 @@ def heads_have_projections(t: Target, n: int) -> Evidence:
     return Evidence(torch.tensor(float(bool(before))), torch.tensor(1.0), tolerance=0.0, cause=cause)
 
 
-__all__ = ["heads_are_interchangeable", "heads_have_projections"]
+def have_met(x: Float) -> bool:
+    """Whether two rows of x (2, T, ..) that began with another token differ at those after it."""
+    a, b = x[0, 1:].float(), x[1, 1:].float()
+    return bool((a - b).abs().amax() > 1e-5 * a.abs().amax())
+
+
+__all__ = ["have_met", "heads_are_interchangeable", "heads_have_projections"]
