@@ -62,7 +62,13 @@ def table(found: dict[str, dict[str, Any]]) -> list[str]:
     for peer, cases in found.items():
         for case, line in cases.items():
             if "raised" in line:
-                lines.append(f"| {peer} | {case} | cannot be built: {line['raised'].replace('|', '/')} | | | | |")
+                lines.append(f"| {peer} | {case} | cannot be built: {_cell(line['raised'])} | | | | |")
+                continue
+            silent = next(
+                (f for f in line["findings"] if f["law"] == "logits are numbers" and f["verdict"] == "FAIL"), None
+            )
+            if silent is not None:
+                lines.append(f"| {peer} | {case} | does not answer: {_cell(silent['note'])} | | | | |")
                 continue
             counts = Counter(f["verdict"] for f in line["findings"])
             broken = ", ".join(f"{f['law']} ({_size(f['error'])})" for f in line["findings"] if f["verdict"] == "FAIL")
@@ -70,6 +76,10 @@ def table(found: dict[str, dict[str, Any]]) -> list[str]:
             rest = " | ".join(str(counts[v]) for v in ("pass", "not observable", "not applicable"))
             lines.append(f"| {peer} | {case} | {broken or 'nothing'} | {meant} | {rest} |")
     return lines
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "/")[:120]
 
 
 def _size(error: float | str) -> str:

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from cases.drawn import Case, drawn
 from litgpt import GPT, Config
 
+from cases.drawn import Case, drawn
 from gnomon.audit.outside.adapters.litgpt import LitGPT
 
 SIZES: Mapping[str, Any] = {

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Mapping
 
-from cases.drawn import Case
 from positional_encodings import torch_encodings as peer
+
+from cases.drawn import Case
 
 
 def _case(kind: Callable[[int], object], channels: int) -> Case:

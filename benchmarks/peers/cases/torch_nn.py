@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from cases.drawn import Case, drawn
 from torch import nn
 
+from cases.drawn import Case, drawn
 from gnomon.audit.outside.adapters.torch_nn import TorchNN
 
 LAYER: Mapping[str, Any] = {"d_model": 32, "nhead": 4, "dim_feedforward": 64, "batch_first": True}

@@ -7,6 +7,8 @@ import transformers
 
 from cases.drawn import Case, drawn
 
+transformers.utils.logging.disable_progress_bar()
+
 VOCAB, LENGTH = 64, 64
 SIZES: Mapping[str, Any] = {
     "vocab_size": VOCAB, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64,

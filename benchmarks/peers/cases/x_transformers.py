@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from cases.drawn import Case, drawn
 from x_transformers import AutoregressiveWrapper, Decoder, Encoder, TransformerWrapper, XTransformer
+
+from cases.drawn import Case, drawn
 
 LAYERS: Mapping[str, Any] = {"dim": 32, "depth": 2, "heads": 4, "attn_dim_head": 16, "verbose": False}
 VOCAB, LENGTH = 64, 64
@@ -42,7 +43,12 @@ CAUSAL_POSITIONS: Mapping[str, Mapping[str, Any]] = {
     "cope, soft": {"attn_use_cope": True, "attn_cope_soft_onehot_pos": True, **NONE},
     "cope, talking heads": {"attn_use_cope": True, "attn_cope_talking_heads": True, **NONE},
     "forgetting": {"attn_data_dependent_alibi": True, **NONE},
-    "forgetting, per row": {"attn_data_dependent_alibi": True, "attn_data_dependent_alibi_per_row": True, **NONE},
+    "forgetting, per row": {
+        "attn_data_dependent_alibi": True,
+        "attn_data_dependent_alibi_per_row": True,
+        "attn_data_dependent_alibi_per_row_dim_head": 4,
+        **NONE,
+    },
     "projected bias": {"attn_use_rel_proj_pos_bias": True, **NONE},
 }
 ATTENTION: Mapping[str, Mapping[str, Any]] = {
@@ -162,7 +168,7 @@ CASES: Mapping[str, Case] = {
         for name, options in {**ATTENTION, **LAYER_OPTIONS, **AROUND}.items()
     },
     "decoder: selective": _decoder(attn_selective=True, **ROPE),
-    **{f"encoder: {name}": _encoder(**options) for name, options in POSITIONS.items()},
+    **{f"encoder: {name}": _encoder(**options) for name, options in POSITIONS.items() if name != "none"},
     **{
         f"encoder, rope: {name}": _encoder(**ROPE, **options)
         for name, options in {

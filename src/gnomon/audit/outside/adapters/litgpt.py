@@ -70,14 +70,22 @@ class LitGPT(Target):
         if state is None:
             self.model.set_kv_cache(len(ids), device=self.device, dtype=self.dtype)
             state = Filled([block.attn.kv_cache for block in self.model.transformer.h], self.model.mask_cache, 0)
-        end = state.tokens + ids.shape[1]
-        places = torch.arange(state.tokens, end, device=self.device)
+        out = []
         try:
             self._put(state)
-            logits = self.model(ids, places, input_pos_maxp1=end if self.trimmed else None)
+            for chunk in torch.split(ids, self._most(ids.shape[1]), 1):
+                end = state.tokens + chunk.shape[1]
+                places = torch.arange(state.tokens, end, device=self.device)
+                out.append(self.model(chunk, places, input_pos_maxp1=end if self.trimmed else None))
+                state.tokens = end
         finally:
             self.model.clear_kv_cache()
-        return logits, Filled(state.caches, state.mask, end)
+        return torch.cat(out, 1), state
+
+    def _most(self, tokens: int) -> int:
+        """How many of these tokens are read at once: at most a window, as the library's own error advises."""
+        width = self.model.config.sliding_window_size
+        return tokens if width is None else min(tokens, width)
 
     def reorder(self, state: Filled, index: Int) -> Filled:
         """See Target."""

@@ -150,8 +150,8 @@ class XTransformers(Target):
         return found
 
     def blocks(self) -> nn.ModuleList:
-        """See Target. Attention and feed-forward networks, each after its norm."""
-        return nn.ModuleList(block for _, block, _ in self.net.attn_layers.layers)
+        """See Target. Attention and feed-forward networks, each after its norm, without what is put around them."""
+        return nn.ModuleList(_inside(block) for _, block, _ in self.net.attn_layers.layers)
 
     def ends(self) -> tuple[nn.Parameter, nn.Parameter]:
         """See Target."""
@@ -244,6 +244,14 @@ class XTransformers(Target):
         if type(model).__name__ == "AutoregressiveWrapper":
             return model
         return import_module("x_transformers").AutoregressiveWrapper(model)
+
+
+def _inside(block: Any) -> nn.Module:
+    """The attention or feed-forward network in a scale or a shift of tokens."""
+    while type(block).__name__ in ("AdaptiveLayerScale", "LayerScale", "Scale", "ShiftTokens"):
+        block = block.fn
+    inside: nn.Module = block
+    return inside
 
 
 def _within(docs: Int) -> Int:
