@@ -133,6 +133,14 @@ def test_larger_weights_are_a_copy_and_the_same_every_time():
     assert 0.2 < float(once.module.head.weight.detach().std()) < 0.3  # 1 / sqrt(16)
 
 
+def test_a_fixed_table_is_not_drawn_anew():
+    model = Tiny("table")
+    model.table.weight.requires_grad_(False)
+    redrawn = target(model).redrawn().module
+    assert torch.equal(redrawn.table.weight, model.table.weight)
+    assert not torch.equal(redrawn.head.weight, model.head.weight)
+
+
 def test_inputs_fit_into_a_short_table():
     lengths = []
 

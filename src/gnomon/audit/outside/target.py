@@ -265,7 +265,8 @@ class Target:
             except Exception:  # whatever a model raises when it is copied
                 return None
             self._redrawn.own_weights, rng = False, self.rng(6)
-            for weight in self._redrawn.module.parameters():
+            weights = list(self._redrawn.module.parameters())
+            for weight in [w for w in weights if w.requires_grad] or weights:  # a fixed table stays as it is
                 if weight.dim() > 1 and weight.is_floating_point():
                     drawn = torch.randn(weight.shape, generator=rng) / weight.shape[-1] ** 0.5
                     weight.data.copy_(drawn.to(weight))
