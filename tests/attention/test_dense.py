@@ -123,6 +123,17 @@ def test_an_unknown_kernel_is_an_error_that_names_the_nearest():
         attend(*torch.zeros(3, 1, 1, 1, 1), NONE, at, at, kernel="toplitz")
 
 
+@pytest.mark.parametrize("kernel", [None, *ON_CPU])
+def test_tensors_that_do_not_fit_together_are_refused(kernel):
+    """Tokens without a place, and heads that cannot be shared."""
+    short, x = Layout.dense(1, 3), torch.zeros(1, 4, 4, 2)
+    with pytest.raises(BadValue, match=r"\(4, 4, 4\) tokens long, but their layouts place \(3, 3, 3\)"):
+        attend(x, x, x, NONE, short, short, kernel=kernel)
+    at, three = Layout.dense(1, 4), torch.zeros(1, 3, 4, 2)
+    with pytest.raises(BadValue, match="4 query heads cannot share 3 of keys and 3 of values"):
+        attend(x, three, three, NONE, at, at, kernel=kernel)
+
+
 def test_half_precision_comes_back_in_half_precision():
     at = Layout.padded(torch.tensor([[0, 1, 1]]))
     for name in ("none", "alibi"):

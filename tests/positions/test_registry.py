@@ -234,3 +234,21 @@ def test_a_choice_is_a_spec_and_a_ready_module_is_taken_too():
     assert isinstance(gn.positions.get("none"), Spec)
     ready = gn.positions.get("sinusoidal").build(d_model=16)
     assert gn.InputLayer(30, 16, position=ready).position is ready
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "shape", "message"),
+    [
+        ("sinusoidal", {"d_model": 5}, (1, 2, 10), "built for d_model=5, got tokens of 10"),
+        ("sinusoidal", {"d_model": 8}, (1, 2, 1), "built for d_model=8, got tokens of 1"),
+        ("learned", {"d_model": 1, "max_positions": 4}, (1, 2, 10), "built for d_model=1, got tokens of 10"),
+        ("rope", {"d_head": 4}, (1, 1, 2, 8), "built for d_head=4, got heads of width 8"),
+        ("rope", {"d_head": 8}, (1, 1, 2, 4), "built for d_head=8, got heads of width 4"),
+        ("alibi", {"n_heads": 4}, (1, 8, 3, 3), "built for n_heads=4, got 8 heads"),
+        ("t5", {"n_heads": 4}, (1, 2, 3, 3), "built for n_heads=4, got 2 heads"),
+    ],
+)
+def test_a_layer_built_for_another_size_is_an_error_and_not_another_result(name, sizes, shape, message):
+    """Broadcasting, turning a part, or repeating the slopes of fewer heads would all be silent."""
+    with pytest.raises(gn.BadValue, match=message):
+        gn.positions.get(name).build(**sizes)(torch.zeros(shape))

@@ -8,7 +8,7 @@ import torch
 
 from gnomon.attention import kernels
 from gnomon.attention.dense import How, dense, share_heads
-from gnomon.errors import unknown
+from gnomon.errors import BadValue, unknown
 from gnomon.layout import Layout
 from gnomon.positions.base import PositionEncoding
 from gnomon.shapes import Float
@@ -55,6 +55,7 @@ def attend(
     softcap   c of c tanh(score / c); sinks: (H,) logits that take part in the softmax and give nothing
     kernel    a name of KERNELS instead of the automatic choice
     """
+    _check(q, k, v, at, k_at)
     how = How(causal, window, q.shape[-1] ** -0.5 if scale is None else scale, dropout, kept, softcap, sinks)
     name = kernel or choose(position, at, k_at, how, q.device.type)
     if name not in KERNELS:
@@ -65,6 +66,15 @@ def attend(
     k, v = share_heads(k, q.shape[1]), share_heads(v, q.shape[1])
     with torch.autocast(q.device.type, enabled=False):  # it would round a bias, and far tokens' weights by percents
         return KERNELS[name](q, k, v, position, at, k_at, how)
+
+
+def _check(q: Float, k: Float, v: Float, at: Layout, k_at: Layout) -> None:
+    """Raise BadValue unless heads can be shared and every token has a place."""
+    if q.shape[1] % k.shape[1] or k.shape[1] != v.shape[1]:
+        raise BadValue(f"{q.shape[1]} query heads cannot share {k.shape[1]} of keys and {v.shape[1]} of values")
+    placed, given = (at.shape[1], k_at.shape[1], k_at.shape[1]), (q.shape[2], k.shape[2], v.shape[2])
+    if placed != given:
+        raise BadValue(f"queries, keys and values are {given} tokens long, but their layouts place {placed}")
 
 
 def choose(position: PositionEncoding, at: Layout, k_at: Layout, how: How, device: str) -> str:

@@ -145,6 +145,8 @@ class PositionEncoding(nn.Module):
         dtype = wide(x.dtype)
         if self.acts == "input":
             vectors = self.vectors(at, dtype)
+            if vectors is not None and vectors.shape[-1] != x.shape[-1]:
+                raise BadValue(f"{self.name} was built for d_model={vectors.shape[-1]}, got tokens of {x.shape[-1]}")
             return x if vectors is None else x + vectors.to(x.dtype)
         if self.acts == "rotation":
             return self.rotate(x, self.prepare(at, dtype))
@@ -161,6 +163,8 @@ class PositionEncoding(nn.Module):
         """
         q, k = q_at.one_row(), (q_at if k_at is None else k_at).one_row()
         heads = n_heads if n_heads is not None else self.heads()
+        if type(self).heads is not PositionEncoding.heads and heads != self.heads():
+            raise BadValue(f"{self.name} was built for n_heads={self.heads()}, got {heads} heads")
         h = torch.arange(heads, device=q.device, dtype=wide(dtype))[:, None, None]
         bias = self.bias(h, q.pos[:, None, :, None], k.pos[:, None, None, :])
         return None if bias is None else bias.to(dtype)

@@ -88,6 +88,8 @@ class RoPE(PositionEncoding):
         """Turn every pair of the first rotary_dim channels of x (B, H, T, C); the rest pass. Computed in float32
         (float64 for float64), rounded once to x's dtype."""
         assert tables is not None
+        if x.shape[-1] != self.d_head:
+            raise BadValue(f"rope was built for d_head={self.d_head}, got heads of width {x.shape[-1]}")
         cos, sin = tables
         r, rest = x[..., : self.rotary_dim], x[..., self.rotary_dim :]
         r = r.to(wide(x.dtype))
