@@ -158,6 +158,7 @@ def _stretched(t: Target, n: int) -> Int:
 def shift(t: Target, n: int) -> Evidence:
     """Moving all positions by the same amount keeps the logits or changes them, as the encoding promises."""
     t.need("positions")
+    n = n if t.limit is None else max(1, min(n, t.limit // 3))
     room = 50 if t.limit is None else min(50, t.limit - 2 * n)
     if room < 1:
         raise NotApplicable(f"{t.name} has too few positions to move {n} tokens by one")
