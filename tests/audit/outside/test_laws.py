@@ -111,6 +111,7 @@ HEALTHY = [
     *(Tiny("rope", layers=6, std=std) for std in (0.0, 0.02, 1.0)),
     Tiny("table", cross=True),
     Tiny("table", limit=8),
+    Tiny("table", limit=300),
     Tiny("rope", limit=100_000),
     Tiny("alibi", vocab=4),
     Tiny("sinusoid", layers=1),
@@ -134,6 +135,11 @@ def test_without_positions_no_law_of_positions_passes():
 def test_a_bag_of_words_breaks_the_law_of_order_whatever_its_weights():
     for std in (0.0, 0.02, 0.3):
         assert LAWS["order is seen"](target(planted.BagOfWords(causal=False, std=std))).verdict == "FAIL"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_positions_without_end_are_seen_to_go_on_whatever_is_drawn(seed):
+    assert LAWS["past the table is an error"](target(Tiny("rope", seed=seed), seed=seed)).verdict == "pass"
 
 
 def test_a_shift_that_nobody_promised_is_not_judged():

@@ -65,7 +65,8 @@ def _instead(t: Target, limit: int, got: Float) -> str:
 def _goes_on(t: Target, end: int) -> Evidence:
     """0 if positions from `end` on give the logits of those from 0 on, 1 if they give others."""
     t.need("positions")
-    ids = t.ids(2, 2)
+    first = t.ids(2, 1)
+    ids = torch.cat([first, t.other(first)], 1)  # of two like tokens no distance shows
 
     def after(start: int) -> Float:
         """Logits (6, V) of a token at position start, start + 1 and start + 2, beside another at 0."""

@@ -81,7 +81,7 @@ def _layouts(t: Target, n: int) -> list[Int]:
 
 def _rounded(at: Int, dtype: torch.dtype) -> Int:
     """Positions as the dtype would hold them and, where it holds them exactly, moved by its half rounding."""
-    held = at.to(dtype).long()
+    held = at.to(dtype).long().clamp(max=int(at.max()))  # rounded up, the last one may have no row
     return held if not torch.equal(held, at) else at - (at * torch.finfo(dtype).eps / 2).ceil().long()
 
 
