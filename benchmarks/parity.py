@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "checkpoints" / "hf"))
 
 import transformers  # noqa: E402
+from angles import LONG  # noqa: E402
 from cases import ALL  # noqa: E402
 from parity import Difference, differences  # noqa: E402
 
@@ -43,7 +44,7 @@ Where the two part, ours keeps a law that theirs does not; each has its test in 
 - Gemma 3's `attn_logit_softcapping` is read from the config there and not used. Here it is (published checkpoints have
   none).
 
-`python benchmarks/parity.py --write` makes this page.
+`python benchmarks/parity.py --write` makes this page, `python benchmarks/angles.py --write` its last section.
 """
 
 
@@ -72,6 +73,7 @@ if __name__ == "__main__":
     text = "\n".join([INTRODUCTION, where + ".", "", *table(found)]) + "\n"
     print(text)
     if "--write" in sys.argv[1:]:
-        PAGE.write_text(text, encoding="utf-8")
+        _, heading, long = PAGE.read_text(encoding="utf-8").partition(LONG)
+        PAGE.write_text(text + (f"\n{heading}{long}" if heading else ""), encoding="utf-8")
     over = [f"{family}: {what}: {d.check}" for family, what, row in found for d in row if d.largest > d.allowed]
     sys.exit(f"past what is allowed: {'; '.join(over)}" if over else 0)
