@@ -1,5 +1,7 @@
 """Every outside fault is seen by the law named for it, and no law accuses its healthy twin."""
 
+import importlib
+
 import pytest
 
 from gnomon.audit import RULES
@@ -45,6 +47,11 @@ def test_faults_are_many_of_many_kinds_in_models_of_many_people():
     assert rooms.count("Gnomon") >= 12
     assert rooms.count("transformers") >= 10
     assert set(rooms) == set(ROOMS)
+
+
+def test_no_two_faults_have_one_name():
+    rooms = [importlib.import_module(f"gnomon.audit.outside.faults.{file}").FAULTS for file in ROOMS.values()]
+    assert len(FAULTS) == sum(map(len, rooms))
 
 
 def test_every_fault_tells_its_story():

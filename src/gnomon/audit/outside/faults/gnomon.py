@@ -34,7 +34,6 @@ SEEDED: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
     ("dropout never stops", "dropout acts once", "alibi", {"options": {"dropout": 0.2}}),
     ("the tie is a copy", "ties are one tensor", "rope", {}),
     ("the tie is to a tensor long gone", "a saved model is the same", "rope", {}),
-    ("token vectors are scaled twice", "the scale counts once", "rope", {"options": {"embed_scale": "sqrt"}}),
     ("a long call changes the base for good", "call history", "rope", {}),
     ("past the table the last row repeats", "past the table is an error", "learned", {}),
     ("positions in the models dtype", "bfloat16 moves no position", "sinusoidal", FAR),

@@ -299,7 +299,7 @@ def vectors_are_scaled_twice() -> Planting:
 
 
 @fault("loss", "labels are shifted once", "GPTNeoXForCausalLM", **SIZES)
-def labels_are_shifted_twice() -> Planting:
+def the_loss_shifts_shifted_labels() -> Planting:
     """Whoever prepares the labels shifts them, and the loss does so again."""
     losses = _of("loss.loss_utils")
     healthy = losses.ForCausalLMLoss
