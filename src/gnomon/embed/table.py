@@ -1,6 +1,6 @@
 """TokenEmbedding: the table between ids and vectors. It owns the one weight; lookup and unembedding are two views.
 
-    lookup    x = s E[id] P         (..., D)      s = sqrt(D) in the original Transformer, 1 in GPT-2
+    lookup    x = s E[id] P         (..., D)      s = sqrt(D) in the original Transformer, 1 in GPT-2; Gemma rounds it
     unembed   logits = h P^T E^T    (..., V)      without s            (Press and Wolf 2017, arXiv:1608.05859)
 
 P exists only when the table is narrower than the model (ALBERT, arXiv:1909.11942, section 3.1).
@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from gnomon.errors import BadInput, BadValue
 from gnomon.shapes import Float, Int
 
-Scale = Literal["sqrt"] | float | None
+Scale = Literal["sqrt", "rounded sqrt"] | float | None
 
 
 class TokenEmbedding(nn.Module):
@@ -33,7 +33,8 @@ class TokenEmbedding(nn.Module):
         d_embed: int | None = None,
         std: float | None = None,
     ) -> None:
-        """scale       "sqrt" (the paper), a number, or None for 1
+        """scale       "sqrt" (the paper), a number, or None for 1; "rounded sqrt" is the root as the table's dtype has it,
+                    which Gemma was trained with: in bfloat16 55.5 for a width of 3072, whose root is 55.4256
         padding_id  its row is zero and stays zero, tied or not
         d_embed     width of the table when smaller than d_model
         std         of the initial rows: default D^-0.5 under "sqrt", so that scaled rows have unit size, else 0.02
@@ -47,8 +48,9 @@ class TokenEmbedding(nn.Module):
         if not 0 < width <= d_model:
             raise BadValue(f"d_embed must lie between 1 and d_model={d_model}, got {width}")
         self.d_model, self.padding_id = d_model, padding_id
-        self.scale = math.sqrt(d_model) if scale == "sqrt" else 1.0 if scale is None else float(scale)
-        self.std = std if std is not None else width**-0.5 if scale == "sqrt" else 0.02
+        root, self.rounds = isinstance(scale, str), scale == "rounded sqrt"
+        self.scale = math.sqrt(d_model) if root else 1.0 if scale is None else float(scale)
+        self.std = std if std is not None else width**-0.5 if root else 0.02
         self.weight = nn.Parameter(torch.empty(vocab_size, width))
         self.widen = nn.Linear(width, d_model, bias=False) if width < d_model else None
         self.reset_parameters()
@@ -72,7 +74,7 @@ class TokenEmbedding(nn.Module):
         check_ids(ids, self.vocab_size)
         x = F.embedding(ids, self.weight, self.padding_id)
         x = x if self.widen is None else self.widen(x)
-        return x if self.scale == 1.0 else x * self.scale
+        return x if self.scale == 1.0 else x * (torch.tensor(self.scale, dtype=x.dtype) if self.rounds else self.scale)
 
     def unembed(self, h: Float) -> Float:
         """h (..., D) -> logits (..., V) with the same table. The padding row gets no gradient from here."""

@@ -159,7 +159,7 @@ class ModelConfig:
             if not low <= getattr(self, name) < high:
                 raise BadValue(f"{name} must be at least {low:g} and below {high:g}, got {getattr(self, name)}")
         if isinstance(self.embed_scale, float) and not isfinite(self.embed_scale):
-            raise BadValue(f"embed_scale must be 'sqrt', a number or nothing, got {self.embed_scale}")
+            raise BadValue(f"embed_scale must be 'sqrt', 'rounded sqrt', a number or nothing, got {self.embed_scale}")
         _check_head(self)
 
     def to_dict(self) -> dict[str, Any]:

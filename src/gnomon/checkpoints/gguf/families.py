@@ -69,7 +69,7 @@ _PLAIN = {"bias": False, "qkv_bias": False, "out_bias": False}
 _GPT = {"norm": "layernorm", "activation": "gelu_tanh", "bias": True, "qkv_bias": True, "out_bias": True}
 _GEMMA = {
     **_PLAIN, "norm": "rmsnorm_plus_one", "activation": "gelu_tanh", "gated": True, "placement": "sandwich",
-    "qk_norm": True, "embed_scale": "sqrt",
+    "qk_norm": True, "embed_scale": "rounded sqrt",
 }  # fmt: skip
 
 #: when a model is written, the first that has all its settings is taken

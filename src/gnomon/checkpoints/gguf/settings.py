@@ -219,6 +219,7 @@ def resolved(c: ModelConfig) -> ModelConfig:
         d_ff=default_width(c.d_model, c.gated) if c.d_ff is None else c.d_ff,
         qkv_bias=c.bias if c.qkv_bias is None else c.qkv_bias, out_bias=c.bias if c.out_bias is None else c.out_bias,
         attention_scale=d_head**-0.5 if c.attention_scale is None else c.attention_scale,
+        embed_scale="rounded sqrt" if c.embed_scale == "sqrt" else c.embed_scale,  # one number in float32
     )  # fmt: skip
 
 

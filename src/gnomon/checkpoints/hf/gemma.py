@@ -45,7 +45,7 @@ def read(keys: Keys) -> ModelConfig:
         **common, d_head=d_head, position=one_or_list([near if on else far for on in sliding]),
         window=one_window([window if on else None for on in sliding]), qkv_bias=bias, out_bias=bias, qk_norm=True,
         activation=keys.word("hidden_activation", ACTIVATIONS, "gelu_pytorch_tanh"), placement="sandwich",
-        attention_scale=scalar**-0.5, embed_scale="sqrt",
+        attention_scale=scalar**-0.5, embed_scale="rounded sqrt",
         softcap=keys.get("attn_logit_softcapping", float, None), tied=keys.get("tie_word_embeddings", bool, True),
     )  # fmt: skip
 

@@ -100,7 +100,7 @@ def plain(config: ModelConfig) -> ModelConfig:
     at_input = c.at_input.acts == "input"
     position: Any = _options(c.at_input) if at_input else tuple(_options(spec, d_head) for spec in per_layer)
     learned = isinstance(position, Spec) and position.name == "learned"
-    scale = c.d_model**0.5 if c.embed_scale == "sqrt" else 1.0 if c.embed_scale is None else c.embed_scale
+    scale = c.d_model**0.5 if isinstance(c.embed_scale, str) else 1.0 if c.embed_scale is None else c.embed_scale
     return replace(
         c, position=position, window=tuple(c.windows(c.n_layers)), embed_scale=scale, padding_id=None,
         max_positions=c.max_positions if learned else None, dropout=0.0, init_std=0.02,
