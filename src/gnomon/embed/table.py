@@ -33,8 +33,8 @@ class TokenEmbedding(nn.Module):
         d_embed: int | None = None,
         std: float | None = None,
     ) -> None:
-        """scale       "sqrt" (the paper), a number, or None for 1; "rounded sqrt" is the root as the table's dtype has it,
-                    which Gemma was trained with: in bfloat16 55.5 for a width of 3072, whose root is 55.4256
+        """scale       "sqrt" (the paper), a number, or None for 1; "rounded sqrt" is the root as the dtype has it, with
+                    which Gemma was trained: in bfloat16 55.5 for a width of 3072, whose root is 55.4256
         padding_id  its row is zero and stays zero, tied or not
         d_embed     width of the table when smaller than d_model
         std         of the initial rows: default D^-0.5 under "sqrt", so that scaled rows have unit size, else 0.02
