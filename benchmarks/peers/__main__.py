@@ -3,6 +3,7 @@
     python benchmarks/peers                       # builds what is missing, audits, prints the table (an hour and more)
     python benchmarks/peers --only litgpt         # one library
     python benchmarks/peers --reproduce           # each written-up finding again, without Gnomon
+    python benchmarks/peers --kept --table t.md   # the table of the results that are kept, asking nothing
 
 Everything is kept in a folder (--cache) and a run that was stopped goes on where it stood. Nothing here needs Gnomon's
 own environment: any Python >= 3.11 starts it. Exits with 1 where something could not be run, or where a finding is not
@@ -22,6 +23,12 @@ from environments import PEERS, ROOT, Peer, python_of
 
 HERE = Path(__file__).parent
 FINDINGS = HERE.parent / "findings"
+HEAD = """# Every case of the audit of other libraries
+
+Made by `python benchmarks/peers --table docs/audit-findings-table.md`; what the failures are is told in
+[what the audit found](audit-findings.md). In brackets: the largest error, of logits whose size is about 5. A number of
+laws does not apply to a case that lacks what they ask for, such as a cache.
+"""
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "gnomon-peers"
 
 
@@ -35,11 +42,11 @@ def fingerprint(peer: Peer) -> str:
     return digest.hexdigest()[:16]
 
 
-def results(peer: Peer, folder: Path, mark: str) -> dict[str, Any]:
-    """Case -> its newest line with this fingerprint."""
+def results(peer: Peer, folder: Path, mark: str | None) -> dict[str, Any]:
+    """Case -> its newest line, with this fingerprint if one is given."""
     path = folder / f"{peer.name}.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    return {line["case"]: line for line in lines if line["fingerprint"] == mark}
+    return {line["case"]: line for line in lines if mark in (None, line["fingerprint"])}
 
 
 def audited(peer: Peer, folder: Path, cases: list[str]) -> dict[str, Any]:
@@ -117,6 +124,7 @@ def main() -> None:
     parser.add_argument("--case", action="append", default=[], help="cases whose name holds this (may be given again)")
     parser.add_argument("--cache", type=Path, default=CACHE, help=f"environments and results (default {CACHE})")
     parser.add_argument("--table", type=Path, help="write the table to this file as well")
+    parser.add_argument("--kept", action="store_true", help="show the newest results that are kept, and run nothing")
     parser.add_argument("--reproduce", action="store_true", help="run the reproductions of benchmarks/findings")
     asked = parser.parse_args()
     asked.cache.mkdir(parents=True, exist_ok=True)
@@ -126,14 +134,15 @@ def main() -> None:
     found, broken = {}, False
     for peer in peers:
         try:
-            found[peer.requirement] = audited(peer, asked.cache, asked.case)
+            ask = audited(peer, asked.cache, asked.case) if not asked.kept else results(peer, asked.cache, None)
+            found[peer.requirement] = ask
         except subprocess.CalledProcessError as error:
             broken = True
             print(f"{peer.name}: {error}")
     text = "\n".join(table(found))
     print(text)
     if asked.table is not None:
-        asked.table.write_text(text + "\n")
+        asked.table.write_text(f"{HEAD}\n{text}\n")
     raise SystemExit(broken)
 
 

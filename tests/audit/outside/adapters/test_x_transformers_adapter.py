@@ -62,9 +62,13 @@ def test_padding_at_the_beginning_is_told_as_generate_tells_it():
 
 
 def test_padding_inside_a_text_needs_positions():
-    t = target(net())
+    t, mask = target(net()), torch.tensor([[True, False, True]])
     with pytest.raises(NotApplicable, match="says nothing of positions"):
-        t.logits(t.ids(1, 3), mask=torch.tensor([[True, False, True]]))
+        t.logits(t.ids(1, 3), mask=mask)
+    t.logits(t.ids(1, 3), mask, torch.tensor([[0, 0, 1]]))
+    windowed = target(net(attn_max_attend_past=2))
+    with pytest.raises(NotApplicable, match="windows count slots"):
+        windowed.logits(windowed.ids(1, 3), mask, torch.tensor([[0, 0, 1]]))
 
 
 def test_a_step_goes_on_at_the_positions_given_before_it():

@@ -42,6 +42,7 @@ class XTransformers(Target):
         net, layers = self.net, self.net.attn_layers
         kind = "encoder-decoder" if self.encoder is not None else "decoder-only" if layers.causal else "encoder-only"
         windows = {m.max_attend_past for m in layers.modules() if type(m).__name__ == "Attention"}
+        self.windowed = windows != {None}
         window = windows.pop() if len(windows) == 1 else None
         learned = type(net.pos_emb).__name__ == "AbsolutePositionalEmbedding"
         weight = next(model.parameters())
@@ -225,16 +226,14 @@ class XTransformers(Target):
         positions that are given it is `mask`, which hides keys and says nothing of positions. An encoder has both."""
         if mask is None:
             return {}
-        if positions is not None:
+        begins, ends = (bool((a >= b).all()) for a, b in ((mask[:, 1:], mask[:, :-1]), (mask[:, :-1], mask[:, 1:])))
+        if not begins and not ends and (positions is None or self.windowed):
+            counts = "its windows count slots" if self.windowed else "`mask` says nothing of positions"
+            raise NotApplicable(f"{counts}: padding inside a text moves what follows it in {self.name}")
+        if positions is not None or not begins:
             return {"mask": mask}
-        said: dict[str, Any] = {}
-        if bool((mask[:, 1:] >= mask[:, :-1]).all()):
-            said["seq_start_pos"] = (~mask).sum(1)
-        elif bool((mask[:, 1:] > mask[:, :-1]).any()):
-            raise NotApplicable(f"`mask` of {self.name} says nothing of positions: with padding inside they are given")
-        if not said or not self.causal:
-            said["mask"] = mask
-        return said
+        said: dict[str, Any] = {"seq_start_pos": (~mask).sum(1)}
+        return said if self.causal else {**said, "mask": mask}
 
     def _wrapper(self) -> Any:
         """The AutoregressiveWrapper, put around a bare net where there is none."""
