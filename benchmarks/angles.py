@@ -31,10 +31,10 @@ INTRODUCTION = f"""\
 SmolLM2 on three texts in float32, against the same model computed in float64 from end to end: the largest difference
 among the logits, where it is, the median over positions of each one's largest, and the largest difference to ours.
 
-With its angles from float64 products the library's logits are ours, bit for bit. Its own angles are products of position
-and frequency in float32, which moves its logits several times as far from the exact model as all other rounding
-together; that its frequencies are kept in float32 matters little. So at this length 3e-4 is met with exact angles, and
-nearness to stock angles is not to be had without their error.
+With angles from products in float64 the library's logits are ours, bit for bit. Its own angles are products of position
+and frequency in float32, which moves its logits three to thirteen times as far from the exact model as all the rest of
+float32 does; that its frequencies are kept in float32 matters little. So at this length 3e-4 is met with exact angles,
+and nearness to its own angles is not to be had without their error.
 
 """
 HEAD = """\
