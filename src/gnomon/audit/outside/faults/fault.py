@@ -1,7 +1,7 @@
 """What an outside fault is: a healthy model of somebody's, and the same one with one mistake that people really make.
 
-    fault.healthy()                      a Target that breaks no law
-    with fault.seeded() as target: ...   the broken one; what is patched for it stays so as long as the `with`
+fault.healthy()                      a Target that breaks no law
+with fault.seeded() as target: ...   the broken one; what is patched for it stays so as long as the `with`
 """
 
 from collections.abc import Callable, Iterator
