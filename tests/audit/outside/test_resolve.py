@@ -89,6 +89,14 @@ def test_a_class_that_transformers_does_not_have_is_named(tmp_path, model):
         resolve(str(tmp_path / "hf"), "transformers")
 
 
+def test_a_family_that_we_do_not_know_may_be_asked_through_transformers(tmp_path, model):
+    gn.save_hf(model, tmp_path / "hf")
+    config = tmp_path / "hf" / "config.json"
+    config.write_text(config.read_text().replace('"model_type": "', '"model_type": "neo'))
+    with pytest.raises(BadInput, match=r"model_type.*--with transformers"):
+        resolve(str(tmp_path / "hf"))
+
+
 def test_who_has_no_transformers_is_told_what_to_install(tmp_path, model, monkeypatch):
     gn.save_hf(model, tmp_path / "hf")
     monkeypatch.setitem(sys.modules, "transformers", None)

@@ -24,6 +24,7 @@ from gnomon.audit.outside.target import Target
 from gnomon.checkpoints import find, load, save_hf
 from gnomon.checkpoints.native import CONFIG, read_json
 from gnomon.errors import BadInput, BadValue, GnomonError, unknown
+from gnomon.models import Model
 
 THROUGH = ("gnomon", "transformers")
 _CALLABLE = re.compile(r"(?P<where>.+\.py|[A-Za-z_][\w.]*):(?P<what>[A-Za-z_][\w.]*)")
@@ -44,7 +45,7 @@ def resolve(text: str, through: str | None = None, seed: int = 0, device: torch.
         raise unknown("library", str(through), THROUGH)
     match = None if Path(text).exists() else _CALLABLE.fullmatch(text)
     if match is None:
-        named = _through_transformers(text, device) if through == "transformers" else load(text, device, torch.float32)
+        named = _through_transformers(text, device) if through == "transformers" else _through_gnomon(text, device)
         found = target(named, seed)
         found.name = f"{text} ({type(named).__name__})"
         return found
@@ -54,6 +55,25 @@ def resolve(text: str, through: str | None = None, seed: int = 0, device: torch.
     found = target(made.to(device) if isinstance(made, nn.Module) else made, seed)
     found.name = found.name if isinstance(made, Target) else text
     return found
+
+
+# ------------------------------------------------------------------ a checkpoint
+
+
+def _through_gnomon(text: str, device: torch.device | str) -> Model:
+    """A checkpoint as a model of Gnomon. Where it cannot read a Hugging Face folder, transformers may."""
+    path = find(text)
+    try:
+        return load(path, device, torch.float32)
+    except BadInput as error:
+        if not _is_theirs(path):
+            raise
+        raise BadInput(f"{error}. To audit it through the transformers library: --with transformers") from error
+
+
+def _is_theirs(path: Path) -> bool:
+    """Whether it is a Hugging Face folder."""
+    return path.is_dir() and (path / CONFIG).is_file() and "model_type" in read_json(path / CONFIG)
 
 
 # ------------------------------------------------------------------ a callable
@@ -158,7 +178,7 @@ def _through_transformers(text: str, device: torch.device | str) -> Any:
         ) from error
     transformers.logging.disable_progress_bar()
     path = find(text)
-    if path.is_dir() and (path / CONFIG).is_file() and "model_type" in read_json(path / CONFIG):
+    if _is_theirs(path):
         return _pretrained(transformers, path, device)
     model = load(path, dtype=torch.float32)
     with tempfile.TemporaryDirectory() as folder:
