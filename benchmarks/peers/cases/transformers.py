@@ -22,6 +22,7 @@ def _rope(kind: str, **more: Any) -> Mapping[str, Any]:
     return {**GROUPED, "rope_parameters": {"rope_type": kind, "rope_theta": 10000.0, **more}}
 
 
+MIXED: Mapping[str, Any] = {"sliding_window": 4, "layer_types": ["sliding_attention", "full_attention"]}
 SHORT, LONG = [1.0 + 0.1 * i for i in range(4)], [1.5 + 0.5 * i for i in range(4)]
 DECODERS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "llama": ("Llama", GROUPED),
@@ -72,6 +73,31 @@ DECODERS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "mpt": ("Mpt", {"d_model": 32, "n_heads": 4, "n_layers": 2, "max_seq_len": LENGTH}),
     "xglm": ("XGLM", {"d_model": 32, "attention_heads": 4, "num_layers": 2, "ffn_dim": 64}),
     "biogpt": ("BioGpt", {}),
+    "nemotron": ("Nemotron", GROUPED),
+    "persimmon": ("Persimmon", {}),
+    "gpt_neox_japanese": ("GPTNeoXJapanese", {"intermediate_multiple_size": 2}),
+    "olmo": ("Olmo", GROUPED),
+    "olmoe": ("Olmoe", {"num_experts": 4, "num_experts_per_tok": 2}),
+    "gpt_oss, window 4": (
+        "GptOss",
+        {**WIDE, **MIXED, "num_local_experts": 4, "num_experts_per_tok": 2, **_rope("default")},
+    ),
+    "cohere2, window 4": ("Cohere2", {**GROUPED, **MIXED}),
+    "exaone4, window 4": ("Exaone4", {**WIDE, **MIXED}),
+    "ministral, window 4": ("Ministral", {**WIDE, "sliding_window": 4}),
+    "helium": ("Helium", WIDE),
+    "glm4": ("Glm4", WIDE),
+    "bitnet": ("BitNet", GROUPED),
+    "arcee": ("Arcee", GROUPED),
+    "qwen3_moe": (
+        "Qwen3Moe", {**WIDE, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32},
+    ),
+    "doge": ("Doge", GROUPED),
+    "seed_oss": ("SeedOss", WIDE),
+    "apertus": ("Apertus", GROUPED),
+    "ernie4_5": ("Ernie4_5", WIDE),
+    "smollm3, rotary in one layer": ("SmolLM3", {**GROUPED, "no_rope_layers": [1, 0]}),
+    "openai-gpt": ("OpenAIGPT", {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": LENGTH}),
     "ctrl": ("CTRL", {"n_embd": 32, "dff": 64, "n_layer": 2, "n_head": 4, "n_positions": LENGTH}),
 }  # fmt: skip
 #: encoders: architecture, settings
@@ -90,6 +116,20 @@ ENCODERS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "mpnet": ("MPNet", {"max_position_embeddings": LENGTH + 2, "pad_token_id": 1, "bos_token_id": 0}),
     "esm, rope": ("Esm", {"position_embedding_type": "rotary", "mask_token_id": 3, "pad_token_id": 1,
                           "emb_layer_norm_before": False, "token_dropout": False}),
+    "camembert": ("Camembert", {"max_position_embeddings": LENGTH + 2, "pad_token_id": 1, "bos_token_id": 0}),
+    "data2vec-text": ("Data2VecText", {"max_position_embeddings": LENGTH + 2, "pad_token_id": 1, "bos_token_id": 0}),
+    "xmod": ("Xmod", {"max_position_embeddings": LENGTH + 2, "pad_token_id": 1, "bos_token_id": 0,
+                      "languages": ["en"], "default_language": "en"}),
+    "longformer, window 4": ("Longformer", {"attention_window": [4, 4], "max_position_embeddings": LENGTH + 2,
+                                            "pad_token_id": 1, "bos_token_id": 0}),
+    "roformer": ("RoFormer", {"embedding_size": 32}),
+    "deberta": ("Deberta", {"relative_attention": True, "pos_att_type": ["p2c", "c2p"], "max_relative_positions": -1,
+                            "position_biased_input": False}),
+    "eurobert": ("EuroBert", GROUPED),
+    "convbert": ("ConvBert", {"embedding_size": 32, "head_ratio": 2, "conv_kernel_size": 3}),
+    "yoso": ("Yoso", {"max_position_embeddings": LENGTH + 2, "pad_token_id": 1}),
+    "luke": ("Luke", {"entity_vocab_size": 8, "entity_emb_size": 8, "max_position_embeddings": LENGTH + 2,
+                      "pad_token_id": 1}),
     "modernbert": ("ModernBert", {"cls_token_id": 1, "sep_token_id": 2, "local_attention": 8,
                                   "global_attn_every_n_layers": 2}),
 }  # fmt: skip
@@ -111,6 +151,12 @@ PAIRS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "blenderbot": ("BlenderbotForConditionalGeneration", SHARED),
     "led": ("LEDForConditionalGeneration", {**SHARED, "attention_window": [4, 4], "max_encoder_position_embeddings": 64,
                                             "max_decoder_position_embeddings": 64}),
+    "umt5": ("UMT5ForConditionalGeneration", {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4,
+                                              "decoder_start_token_id": 0}),
+    "longt5": ("LongT5ForConditionalGeneration", {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2,
+                                                  "num_heads": 4, "decoder_start_token_id": 0, "local_radius": 4}),
+    "blenderbot-small": ("BlenderbotSmallForConditionalGeneration", SHARED),
+    "nllb-moe": ("NllbMoeForConditionalGeneration", {**SHARED, "num_experts": 2}),
     "prophetnet": ("ProphetNetForConditionalGeneration", {
         "num_encoder_layers": 2, "num_decoder_layers": 2, "num_encoder_attention_heads": 4,
         "num_decoder_attention_heads": 4, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64, "ngram": 2,
@@ -120,7 +166,8 @@ PAIRS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 CONFIGS = {
     "MarianMTModel": "MarianConfig", "Gemma3TextForCausalLM": "Gemma3TextConfig",
 }  # fmt: skip
-MODELS = {"Gemma3Text": "Gemma3ForCausalLM", "GPT2": "GPT2LMHeadModel", "CTRL": "CTRLLMHeadModel"}
+MODELS = {"Gemma3Text": "Gemma3ForCausalLM", "GPT2": "GPT2LMHeadModel", "CTRL": "CTRLLMHeadModel",
+          "OpenAIGPT": "OpenAIGPTLMHeadModel"}  # fmt: skip
 
 
 def _case(model: str, config: str, settings: Mapping[str, Any], attention: str) -> Case:
