@@ -42,6 +42,16 @@ class Hostile(Sound):
         return super().forward(ids)
 
 
+class Talks(Sound):
+    def forward(self, ids):
+        print("forward was called")
+        return super().forward(ids)
+
+
+def leaves():
+    raise SystemExit(0)
+
+
 NUMBER = 3
 '''
 
@@ -60,6 +70,18 @@ def gnomon(*arguments: str) -> Result:
 
 
 # ------------------------------------------------------------------ exit codes
+
+
+def test_what_a_model_prints_is_not_in_the_report() -> None:
+    result = gnomon("student:Talks", "--only", "causality", "--json")
+    assert json.loads(result.stdout)["ok"] is True
+    assert "forward was called" in result.stderr
+
+
+def test_a_function_that_exits_does_not_pass_for_an_audit() -> None:
+    result = gnomon("student:leaves")
+    assert result.exit_code == 3
+    assert "student:leaves was called and raised SystemExit" in result.stderr
 
 
 def test_a_sound_model_exits_with_0_and_a_broken_one_with_1() -> None:
@@ -87,6 +109,9 @@ def test_fail_on_adds_verdicts_or_takes_all_away() -> None:
         (["student:Sound", "--only", "causalty"], "did you mean 'causality'"),
         (["student:Sound", "--fail-on", "never", "--fail-on", "by-design"], "contradict"),
         (["student:Sound", "--fail-on", "pass"], "--fail-on"),
+        (["student:Sound", "--only", "causality", "--skip", "causality"], "nothing would be audited"),
+        (["student:Sound", "--junit", "a.xml", "--html", "./a.xml"], "two reports"),
+        (["student:Sound", "--seed", str(2**64)], "--seed"),
         (["student:Missing"], "Missing"),
         (["studend:Sound"], "studend"),
         (["student:NUMBER"], "NUMBER"),

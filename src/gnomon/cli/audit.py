@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -94,17 +95,20 @@ def command(
         raise BadValue("say what to audit: a run, a checkpoint or module:callable; --laws lists the laws")
     if NEVER in fail_on and len(fail_on) > 1:
         raise BadValue("--fail-on never and another --fail-on contradict each other: give one")
-    chosen(only, skip)  # a wrong name is told before a large model is loaded
+    if not chosen(only, skip):  # told before a large model is loaded, as wrong names are
+        raise BadValue("--skip leaves out every law that --only asks: nothing would be audited")
+    files = {".xml": junit, ".sarif": sarif, ".html": html}
+    _must_be_apart(files)
     set_threads(threads)
-    model = resolve(target, through, seed, resolve_device(device))
     try:
-        report = _asked(model, only, skip, seed, quiet or as_json)
+        with redirect_stdout(sys.stderr):  # what a model prints must not stand in the report
+            model = resolve(target, through, seed, resolve_device(device))
+            report = _asked(model, only, skip, seed, quiet or as_json)
     except Interrupted as stopped:
         if not as_json:
             _show(stopped.report)
             click.echo(f"\n{stopped}: nothing is said about the others", err=True)
         raise
-    files = {".xml": junit, ".sarif": sarif, ".html": html}
     if as_json:
         _write(report, files)
         print_json(report.as_dict())
@@ -137,6 +141,13 @@ def _show(report: "Report") -> None:
     """The table, as wide as the terminal within reason; colour only where a person reads it."""
     width = min(max(shutil.get_terminal_size((100, 24)).columns, 80), 120)
     click.echo(report.table(width, colour=sys.stdout.isatty() and "NO_COLOR" not in os.environ))
+
+
+def _must_be_apart(files: dict[str, Path | None]) -> None:
+    """Raise BadValue for two reports in one file: the later would replace the other."""
+    paths = [path.resolve() for path in files.values() if path is not None]
+    if twice := [path for path in paths if paths.count(path) > 1]:
+        raise BadValue(f"{twice[0]} is given for two reports, and would hold the later one only: name two files")
 
 
 def _write(report: "Report", files: dict[str, Path | None]) -> list[str]:

@@ -55,7 +55,7 @@ dtype_option = click.option(
     help="Floating type of the products; auto takes bfloat16 only where this machine is fast at it.",
 )
 seed_option = click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same numbers."
+    "--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Same seed, same numbers."
 )
 threads_option = click.option(
     "--threads", type=click.IntRange(min=1), help="Threads to compute with.  [default: torch's choice]"

@@ -62,6 +62,35 @@ def test_an_audit_leaves_everything_as_it_was(make: Callable[[], nn.Module]) -> 
     assert all(torch.equal(a, b) for a, b in zip(before, state(), strict=True))
 
 
+class Draws(Means):
+    """Seeds what is everybody's, and adds noise."""
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        torch.manual_seed(torch.seed() % 1000)
+        return super().forward(ids) + torch.randn(1)
+
+
+def test_what_a_model_draws_is_its_own_and_the_one_thing_it_is_accused_of() -> None:
+    model, drawn = Draws(), []
+    for audited in (False, True):
+        torch.manual_seed(0)
+        report = gn.audit(model, skip=["order is seen"]) if audited else None
+        drawn.append(torch.randn(3))
+    assert torch.equal(*drawn)
+    assert report is not None
+    assert [found.law for found in report.failed] == ["evaluation is deterministic"]
+    assert "two like calls of Draws differ" in report["batch mates change nothing"].note
+
+
+def test_weights_that_are_no_numbers_are_named_and_nothing_else_is_said_of_them() -> None:
+    model = Means()
+    model.head.weight.data[2, 3] = float("nan")
+    report = gn.audit(model, skip=["order is seen"])
+    assert [found.law for found in report.failed] == ["logits are numbers"]
+    assert "head.weight is not finite" in report["logits are numbers"].note
+    assert "head.weight is not finite" in report["causality"].note
+
+
 def test_progress_names_every_law_before_it_is_asked_and_ends_full() -> None:
     told: list[tuple[int, int, str]] = []
     report = gn.audit(Means(), only=QUICK, progress=lambda *step: told.append(step))

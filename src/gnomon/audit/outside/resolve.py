@@ -98,7 +98,7 @@ def _made(text: str, where: str, what: str, seed: int) -> Any:
                 made = found()
             except GnomonError:
                 raise
-            except Exception as error:  # whatever anybody's constructor raises
+            except (Exception, SystemExit) as error:  # whatever anybody's constructor raises
                 raise BadInput(f"{text} was called and raised {type(error).__name__}: {error}") from error
     if made is None:
         raise BadValue(f"{text} returned nothing: it ends without `return model`")
@@ -127,7 +127,7 @@ def _imported(text: str, where: str) -> ModuleType:
         raise BadInput(f"{text}: {where} needs {error.name}, which is not installed") from error
     except GnomonError:
         raise
-    except Exception as error:  # whatever runs when it is imported
+    except (Exception, SystemExit) as error:  # whatever runs when it is imported
         raise BadInput(f"{text}: importing {where} raised {type(error).__name__}: {error}") from error
 
 

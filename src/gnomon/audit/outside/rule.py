@@ -19,6 +19,7 @@ from gnomon.shapes import Float, Int
 Verdict = Literal["FAIL", "pass", "not observable", "by design", "not applicable"]
 LENGTH = 12  #: tokens of the inputs that laws are checked on
 ROOM = 4  #: tokens that laws may add to such an input; a table of positions must hold them
+SHORTEST = 8  #: positions that every law finds room in
 LADDER = (1, 2, 3, 4, 5, 6, 8, 10)  #: lengths in which a failure is looked for again
 
 
@@ -95,6 +96,8 @@ class Rule:
         found = self._at(target, length)
         if found.verdict != "FAIL":
             return found
+        if found.tolerance != 0.0 and not _raised(found) and (note := self._unfit(target, length)):
+            return Finding(self.name, self.sentence, "not applicable", note=note, source=self.source)
         if self._steep(target, found):
             return self._finding("not observable", found, note="the weights are so large that roundings alone do this")
         return self._shrunk(target, length, found) if self.shrinks else found
@@ -111,6 +114,9 @@ class Rule:
             note = f"out of memory: {_one_line(str(why))}"
             return Finding(self.name, self.sentence, "not applicable", note=note, source=self.source)
         except Exception as raised:  # whatever a model raises where it should answer
+            if target.table_ends and target.limit is not None and target.limit < SHORTEST:
+                note = f"{target.name} reads {target.limit} tokens, and this law may need {SHORTEST}"
+                return Finding(self.name, self.sentence, "not applicable", note=note, source=self.source)
             note = f"raised {type(raised).__name__}: {_one_line(str(raised))}"
             smallest = f"{length} tokens" if self.shrinks else ""
             return Finding(self.name, self.sentence, "FAIL", inf, 0.0, "", smallest, note, source=self.source)
@@ -137,6 +143,19 @@ class Rule:
                 note = found.note if shorter.note == self.hint else shorter.note
                 return self._finding("FAIL", shorter, note=note)
         return found
+
+    def _unfit(self, target: Target, length: int) -> str:
+        """Why numbers of this target say nothing about laws that compare them; "" if they do."""
+        if broken := target.broken_weight():
+            return f"{broken} is not finite: see whether logits are numbers"
+        try:
+            with torch.random.fork_rng(devices=[]), torch.no_grad():
+                ids = target.ids(2, length)
+                want = target.logits(ids)
+                moved = ((target.logits(ids) - want).abs() > target.tolerance(want)).any()
+        except Exception:  # whatever a model raises: then it is nothing that it draws
+            return ""
+        return f"two like calls of {target.name} differ: see whether evaluation is deterministic" if moved else ""
 
     def _steep(self, target: Target, found: Finding) -> bool:
         """Whether the failure is no larger than what roundings do to this model."""

@@ -57,7 +57,8 @@ def audit(
     Raises BadValue for a law that is not known, and Interrupted (a KeyboardInterrupt that holds what was found so far)
     at Ctrl-C.
     """
-    with _modes_kept(model):
+    with _kept(model), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
         subject = adapted(model, seed)
         rules = [found for found in chosen(only, skip) if only or concerns(found, subject)]
         tell = progress or _silent
@@ -73,7 +74,7 @@ def audit(
 
 
 @contextmanager
-def _modes_kept(model: Any) -> Iterator[None]:
+def _kept(model: Any) -> Iterator[None]:
     """Adapters put a model into evaluation; afterwards each of its modules is in the mode it was in."""
     modules = list(model.modules()) if isinstance(model, nn.Module) else []
     modes = [module.training for module in modules]

@@ -157,7 +157,12 @@ class Target:
 
     def copy(self, dtype: torch.dtype | None = None) -> "Target":
         """The target around a deep copy of its module, cast to dtype if one is given."""
-        copied = self.around(deepcopy(self.module))
+        try:
+            copied = self.around(deepcopy(self.module))
+        except NotApplicable:
+            raise
+        except Exception as raised:  # whatever anybody's module raises
+            raise NotApplicable(f"{self.name} cannot be copied: {type(raised).__name__}: {raised}") from raised
         if dtype is not None:
             copied.module.to(dtype)
             copied.dtype = dtype
@@ -271,6 +276,13 @@ class Target:
                     drawn = torch.randn(weight.shape, generator=rng) / weight.shape[-1] ** 0.5
                     weight.data.copy_(drawn.to(weight))
         return self._redrawn
+
+    def broken_weight(self) -> str:
+        """Name of the first weight that holds NaN or an infinity; "" where there is none, or none is seen."""
+        if "module" not in self.can:
+            return ""
+        weights = ((name, w.detach()) for name, w in self.module.named_parameters() if w.is_floating_point())
+        return next((name for name, weight in weights if not bool(weight.float().isfinite().all())), "")
 
     def noise(self) -> float:
         """How far the logits move if each number of the embedding is rounded once more; 0 where nobody can tell.

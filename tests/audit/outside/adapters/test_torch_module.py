@@ -176,6 +176,24 @@ class Flat(Model):
         return super().forward(ids).flatten(0, 1)
 
 
+class Writes(Model):
+    def forward(self, ids):
+        return super().forward(ids.mul_(0))
+
+
+class Counts(Model):
+    def __init__(self):
+        super().__init__(rows=99)
+
+    def forward(self, ids):
+        return super().forward(ids).long()
+
+
+class Named(Model):
+    def forward(self, ids):
+        return {"scores": super().forward(ids)}
+
+
 class Broken(Model):
     def forward(self, ids):
         raise KeyError("weights")
@@ -186,8 +204,13 @@ class Broken(Model):
     [
         (Asks, r"forward\(src, tgt, mask\) wants more than ids"),
         (Last, "not one row a token; say how to ask it"),
-        (Flat, r"logits are a tensor \(B, T, V\), got \(1, 11\)"),
+        (Flat, r"logits are a tensor \(B, T, V\) of .*, got torch.float32 \(1, 11\)"),
         (Broken, "does not answer ids .*KeyError"),
+        (Writes, r"writes into the ids .*ids.clone\(\)"),
+        (Counts, r"floating point numbers, got torch.int64 \(1, 48, 11\)"),
+        (Named, "got dict with 'scores'"),
+        (lambda: Model().to("meta"), "positions.weight is on the meta device"),
+        (lambda: (Model(), 3), "got tuple$"),
         (Older, r"reads ids \(T, B\): hand them over so, .*ids.T"),
     ],
 )
@@ -218,3 +241,79 @@ def test_an_audit_of_a_module_changes_none_of_its_numbers():
     gn.audit(model)
     assert all(torch.equal(x, before[name]) for name, x in model.state_dict().items())
     assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+
+
+class Distances(Model):
+    """Learned vectors for distances up to 20, as in Shaw et al. 2018, section 3.2: there is no end of positions."""
+
+    def forward(self, ids):
+        places = torch.arange(ids.shape[1])
+        far = self.positions((places - places[:, None] + 20).clamp(0, 40))  # its first row counts 20, 21, ..
+        return self.head((far[None].tril().sum(2) + self.tokens(ids)).cumsum(1))
+
+
+def test_a_table_of_distances_is_no_table_of_positions():
+    assert Torch(Distances(rows=41)).limit is None
+    assert Torch(Model(rows=13)).limit == 13
+
+
+@pytest.mark.parametrize("rows", [1, 2, 4])
+def test_a_model_that_reads_few_tokens_is_not_accused_of_it(rows):
+    report = gn.audit(Model(rows))
+    assert not [found for found in report.failed if found.note.startswith("raised")]
+    assert f"reads {rows} tokens" in report["the past is seen"].note + report["prefix = beginning"].note + str(report)
+
+
+class Untrained(Model):
+    def forward(self, ids):
+        if self.training:
+            raise RuntimeError("weights are merged")
+        return super().forward(ids)
+
+
+class Single(Model):
+    def __deepcopy__(self, memo):
+        raise RuntimeError("there can be one only")
+
+
+@pytest.mark.parametrize(("make", "why"), [(Untrained, "weights are merged"), (Single, "one only")])
+def test_what_cannot_be_trained_or_copied_has_no_fault_in_its_dropout(make, why):
+    found = gn.audit(make(), only=["dropout acts once"])["dropout acts once"]
+    assert found.verdict == "not applicable"
+    assert why in found.note
+
+
+def test_with_two_tokens_all_laws_can_be_asked():
+    class Two(Model):
+        def __init__(self):
+            super().__init__(64)
+            self.tokens, self.head = nn.Embedding(2, D), nn.Linear(D, 2, bias=False)
+
+    assert not [found for found in gn.audit(Two()).failed if found.note.startswith("raised")]
+
+
+def test_blocks_that_show_no_matrices_are_not_said_to_have_none():
+    class Hidden(nn.Module):
+        """Its matrix is no parameter, as where it is quantised."""
+
+        def __init__(self):
+            super().__init__()
+            self.norm, self.packed = nn.LayerNorm(D), [torch.randn(D, D)]
+
+        def forward(self, x):
+            return self.norm((self.norm(x) @ self.packed[0]).tanh().cumsum(1) ** 2)
+
+    class Quantised(Model):
+        def __init__(self):
+            super().__init__(64)
+            self.small, self.layers = nn.ModuleList(), nn.ModuleList(Hidden() for _ in range(2))
+            self.mix = nn.Identity()
+
+        def forward(self, ids):
+            x = self.vectors(ids)
+            for layer in self.layers:
+                x = layer(x)
+            return self.head(x)
+
+    found = gn.audit(Quantised(), only=["heads have projections"])["heads have projections"]
+    assert (found.verdict, "quantised" in found.note) == ("not applicable", True)

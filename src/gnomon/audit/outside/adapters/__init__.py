@@ -38,7 +38,11 @@ def target(model: Any, seed: int = 0) -> Target:
         adapter: type[Target] = getattr(importlib.import_module(f"{__name__}.{file}"), name)
         return adapter(model, seed=seed)  # type: ignore[call-arg]
     if not callable(model) or isinstance(model, type):
-        what = f"the class {model.__name__}: make a model of it first" if isinstance(model, type) else repr(model)
+        what = (
+            f"the class {model.__name__}: make a model of it first"
+            if isinstance(model, type)
+            else f"{type(model).__name__}"
+        )
         raise BadValue(f"an audit asks a model, or a function from ids (B, T) to logits (B, T, V); got {what}")
     return Torch(model, seed=seed)
 

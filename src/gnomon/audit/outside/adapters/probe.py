@@ -17,6 +17,7 @@ from gnomon.errors import BadValue
 from gnomon.shapes import Float, Int
 
 FAR = 48  #: tokens of the longest text that is tried; laws ask about fewer
+SAY = "say how to ask it: Torch(model, forward=lambda model, ids: ...)"
 PATTERN = (1, 0, 1, 1, 0, 0, 1, 0)  #: ids that every model knows, and no numbers of positions
 
 
@@ -41,6 +42,7 @@ def probe(ask: Callable[[Int], Float], module: nn.Module, device: torch.device) 
     Raises BadValue if it does not answer a text of one token, or not with logits.
     """
     reached = reach(ask, device)
+    must_keep_ids(ask, min(reached, len(PATTERN)), device)
     if reached >= 3:
         must_read_rows(ask, device)
     ids = _ids(min(reached, len(PATTERN)), device)
@@ -85,7 +87,8 @@ def reach(ask: Callable[[Int], Float], device: torch.device) -> int:
     except BadValue:
         raise
     except Exception as raised:
-        raise BadValue(f"the model does not answer ids (1, 1): {type(raised).__name__}: {raised}") from raised
+        why = f"{type(raised).__name__}: {raised}"
+        raise BadValue(f"the model does not answer ids (1, 1), torch.int64 and below 2: {why}; {SAY}") from raised
     low, high = 1, FAR
     while high - low > 1:
         middle = (low + high) // 2
@@ -131,6 +134,17 @@ def must_read_rows(ask: Callable[[Int], Float], device: torch.device) -> None:
         )
 
 
+def must_keep_ids(ask: Callable[[Int], Float], n: int, device: torch.device) -> None:
+    """Raise BadValue for a model that writes into the ids (1, n) it is given: no question could be asked twice."""
+    ids = _ids(n, device)
+    ask(ids)
+    if not torch.equal(ids, _ids(n, device)):
+        raise BadValue(
+            "this model writes into the ids it is given, which are its caller's: let forward work on ids.clone(), or "
+            "hand it a copy, Torch(model, forward=lambda model, ids: model(ids.clone()))"
+        )
+
+
 def required(module: nn.Module) -> list[str]:
     """Names of those arguments of forward that have to be given."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -140,15 +154,27 @@ def required(module: nn.Module) -> list[str]:
 
 def logits_of(out: Any, ids: Int) -> Float:
     """The logits (B, T, V), from what models return: a tensor, a tuple that begins with one, `logits` by name."""
-    found = out[0] if isinstance(out, tuple | list) else out["logits"] if isinstance(out, Mapping) else out
+    found = _first(out)
     found = found if isinstance(found, torch.Tensor) else getattr(found, "logits", found)
-    say = "say how to ask it: Torch(model, forward=lambda model, ids: ...)"
-    if not isinstance(found, torch.Tensor) or found.dim() != 3:
-        shape = tuple(found.shape) if isinstance(found, torch.Tensor) else type(found).__name__
-        raise BadValue(f"logits are a tensor (B, T, V), got {shape}; {say}")
+    if not isinstance(found, torch.Tensor) or found.dim() != 3 or not found.is_floating_point():
+        shape = f"{found.dtype} {tuple(found.shape)}" if isinstance(found, torch.Tensor) else _words(found)
+        raise BadValue(f"logits are a tensor (B, T, V) of floating point numbers, got {shape}; {SAY}")
     if found.shape[:2] != ids.shape:
-        raise BadValue(f"ids {tuple(ids.shape)} gave logits {tuple(found.shape)}, not one row a token; {say}")
+        raise BadValue(f"ids {tuple(ids.shape)} gave logits {tuple(found.shape)}, not one row a token; {SAY}")
     return found
+
+
+def _first(out: Any) -> Any:
+    """What should be the logits; `out` itself where nothing in it is."""
+    if isinstance(out, Mapping):
+        return out.get("logits", out)
+    return out[0] if isinstance(out, tuple | list) and out else out
+
+
+def _words(found: Any) -> str:
+    """Its class, and the names in it."""
+    names = f" with {', '.join(map(repr, found)) or 'nothing'}" if isinstance(found, Mapping) else ""
+    return f"{type(found).__name__}{names}"
 
 
 def blocks_of(module: nn.Module) -> nn.ModuleList | None:
@@ -170,9 +196,22 @@ def _ids(n: int, device: torch.device) -> Int:
 
 
 def _counts(given: Int) -> bool:
-    """Whether these are positions: each one more than that before it."""
-    row = given.flatten()[: given.shape[-1]]
-    return len(row) > 1 and not row.is_floating_point() and bool((row.diff() == 1).all())
+    """Whether these are positions: each one more than that before it, alike in all rows, as distances are not."""
+    if given.dim() == 0 or given.is_floating_point():
+        return False
+    rows = given.reshape(-1, given.shape[-1])
+    return rows.shape[-1] > 1 and bool((rows.diff() == 1).all() and (rows == rows[0]).all())
 
 
-__all__ = ["Probe", "blocks_of", "has", "logits_of", "must_read_rows", "probe", "reach", "required", "takes"]
+__all__ = [
+    "Probe",
+    "blocks_of",
+    "has",
+    "logits_of",
+    "must_keep_ids",
+    "must_read_rows",
+    "probe",
+    "reach",
+    "required",
+    "takes",
+]

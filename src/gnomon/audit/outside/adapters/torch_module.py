@@ -47,7 +47,7 @@ class Torch(Target):
     the list of like modules with most parameters, the head is the last nn.Linear shaped like the table; a table of
     positions shows where it ends.
 
-    Raises BadValue for a model that cannot be asked, and says what to give.
+    The model is put into evaluation mode. Raises BadValue for one that cannot be asked, and says what to give.
     """
 
     def __init__(
@@ -114,6 +114,9 @@ class Torch(Target):
         self.can = frozenset(ability for ability, offer in offers.items() if offer is not None)
 
     def _must_be_askable(self, module: nn.Module) -> None:
+        empty = next((name for name, weight in module.named_parameters() if weight.is_meta), None)
+        if empty is not None:
+            raise BadValue(f"{empty} is on the meta device, without numbers: load or draw the weights, then audit")
         wanted = required(module)
         if self.forward is None and self.source is None and len(wanted) > 1:
             raise BadValue(

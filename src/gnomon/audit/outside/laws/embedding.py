@@ -92,8 +92,11 @@ def dropout_acts_once(t: Target, n: int) -> Evidence:
     trained.module.train()
     ids = t.ids(1, 4)
     training, evaluating = Dropped(), Dropped()
-    with training, named(trained.module, training):
-        trained.logits(ids)
+    try:
+        with training, named(trained.module, training):
+            trained.logits(ids)
+    except Exception as raised:  # of a model that is not for training, or takes no hooks
+        raise NotApplicable(f"{t.name} cannot be watched in training: {type(raised).__name__}: {raised}") from raised
     with evaluating, named(t.module, evaluating):
         t.logits(ids)
     if not training.seen and not evaluating.seen:

@@ -47,6 +47,8 @@ def heads_have_projections(t: Target, n: int) -> Evidence:
     ids[1, :1] = t.other(ids[:1])[:, :1]
     if not t.causal or have_met(entering(t, ids)):
         raise NotApplicable(f"tokens of {t.name} have met before its first block")
+    if all(p.dim() < 2 for p in block.parameters()):
+        raise NotApplicable(f"the first block of {t.name} shows no matrices: they may be quantised")
     calls = called(t, block, ids)
     met = next((i for i, c in enumerate(calls) if have_met(c.given)), None)
     if met is None:

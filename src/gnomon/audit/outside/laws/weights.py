@@ -118,7 +118,10 @@ def tied(t: Target, ids: Int) -> bool:
     table = t.embedding().weight
     if not isinstance(table, torch.Tensor):
         raise NotApplicable(f"the table of {t.name} is no tensor")
-    unused = next(i for i in range(len(table) - 1, -1, -1) if i < t.vocab and i not in set(ids.flatten().tolist()))
+    used = set(ids.flatten().tolist())
+    unused = next((i for i in range(min(len(table), t.vocab) - 1, -1, -1) if i not in used), None)
+    if unused is None:
+        raise NotApplicable(f"{t.name} has {t.vocab} tokens, too few to leave one out")
     before, row = t.logits(ids), table[unused].clone()
     try:
         table[unused] = row + torch.randn(row.shape, generator=t.rng(3)).to(row)
