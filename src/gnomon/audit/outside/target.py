@@ -81,6 +81,7 @@ class Target:
     table_ends   whether position `limit` does not exist (a table), rather than being untrained
     shift        what moving all positions promises
     routed       whether tokens are sent to experts, so that a rounding may send one elsewhere
+    slots        whether positions may count padding that is not on the right: nobody pads such a model there
     by_design    law -> why the target breaks it on purpose
     seed         of all that is drawn
     """
@@ -98,6 +99,7 @@ class Target:
     table_ends: bool = False
     shift: Shift = "unknown"
     routed: bool = False
+    slots: bool = False
     can: frozenset[Ability] = frozenset()
     by_design: Mapping[str, Because] = field(default_factory=dict)
     seed: int = 0

@@ -210,7 +210,7 @@ class Broken(Model):
         (Counts, r"floating point numbers, got torch.int64 \(1, 48, 11\)"),
         (Named, "got dict with 'scores'"),
         (lambda: Model().to("meta"), "positions.weight is on the meta device"),
-        (lambda: (Model(), 3), "got tuple$"),
+        (lambda: (Model(), 3), r"got \(Model\( .* \[\.\.\.\]$"),
         (Older, r"reads ids \(T, B\): hand them over so, .*ids.T"),
     ],
 )
@@ -317,3 +317,50 @@ def test_blocks_that_show_no_matrices_are_not_said_to_have_none():
 
     found = gn.audit(Quantised(), only=["heads have projections"])["heads have projections"]
     assert (found.verdict, "quantised" in found.note) == ("not applicable", True)
+
+
+class Encoder(Model):
+    """Looks at all real tokens, whose positions are slots, as in BERT, which is padded on the right."""
+
+    def __init__(self, hides=True):
+        super().__init__()
+        self.hides = hides
+
+    def forward(self, ids, attention_mask=None):
+        real = torch.ones_like(ids) if attention_mask is None or not self.hides else attention_mask
+        x = self.vectors(ids).tanh() * real[..., None]
+        return self.head(x + x.sum(1, keepdim=True))
+
+
+@pytest.mark.parametrize(("hides", "verdict"), [(True, "not applicable"), (False, "FAIL")])
+def test_an_encoder_may_count_slots_if_it_hides_padding_on_the_right(hides, verdict):
+    report = gn.audit(Torch(Encoder(hides), architecture="encoder-only"), only=["left padding", "right padding"])
+    assert report["left padding changes nothing"].verdict == verdict
+    assert report["right padding changes nothing"].verdict == ("pass" if hides else "FAIL")
+    decoder = gn.audit(Encoder(hides), only=["left padding"])["left padding changes nothing"]
+    assert decoder.verdict == "FAIL", "a batch to be generated from is padded on the left"
+
+
+class Translates(Model):
+    """Finds out itself where its source is padded, as Vaswani et al. 2017 is often written."""
+
+    def __init__(self, hides=True):
+        super().__init__(padding=0)
+        self.hides = hides
+
+    def forward(self, source, ids):
+        real = (source != 0) if self.hides else torch.ones_like(source)
+        x = (self.vectors(source) + 1).tanh() * real[..., None]
+        return self.head(self.vectors(ids).cumsum(1).tanh() + x.sum(1, keepdim=True))
+
+
+@pytest.mark.parametrize(("hides", "left", "right"), [(True, "not applicable", "pass"), (False, "FAIL", "FAIL")])
+def test_a_source_whose_padding_hides_itself_is_seen_to_be_hidden(hides, left, right):
+    target = Torch(
+        Translates(hides),
+        source=lambda model, source, ids: model(source, ids),
+        source_masked=lambda model, source, mask, ids: model(source.masked_fill(~mask, 0), ids),
+    )
+    report = gn.audit(target, only=["source padding"])
+    verdicts = [report[f"source padding on the {side} changes nothing"].verdict for side in ("left", "right")]
+    assert verdicts == [left, right]

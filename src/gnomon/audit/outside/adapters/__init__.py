@@ -5,6 +5,7 @@ An adapter is one file with one class, which takes the model and a seed. ADAPTER
 
 import importlib
 from collections.abc import Mapping
+from textwrap import shorten
 from typing import Any
 
 from gnomon.audit.outside.adapters.torch_module import Torch
@@ -41,7 +42,7 @@ def target(model: Any, seed: int = 0) -> Target:
         what = (
             f"the class {model.__name__}: make a model of it first"
             if isinstance(model, type)
-            else f"{type(model).__name__}"
+            else shorten(repr(model), 60)
         )
         raise BadValue(f"an audit asks a model, or a function from ids (B, T) to logits (B, T, V); got {what}")
     return Torch(model, seed=seed)

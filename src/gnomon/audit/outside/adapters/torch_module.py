@@ -93,6 +93,7 @@ class Torch(Target):
             limit=limit,
             table_ends=table_ends,
             shift=shift,
+            slots=architecture != "decoder-only" or source is not None,
             by_design=by_design or {},
             seed=seed,
         )

@@ -55,17 +55,38 @@ def padding_law(where: str, name: str, side: Side, given: bool, source: str, hin
     def check(t: Target, n: int) -> Evidence:
         t.need("placed mask" if given else "mask")
         mask = side(t, n)
-        ids = t.padded(t.ids(mask.shape[0], mask.shape[1]), mask)
-        got = real(t.logits(ids, mask=mask, positions=counted(mask) if given else None), mask)
-        want = alone(t, ids, mask)
+        ids, got, want = _asked(t, mask, given)
         unseen = where == "right" and t.causal  # nobody looks at padding there, masked or not
         fault = None if unseen else real(t.logits(ids), mask)
-        right = float((got - want).abs().nan_to_num(nan=1e9).amax()) <= t.tolerance(want)
+        right = near(t, got, want)
+        if not right and not given and where != "right":
+            must_not_count_slots(t, lambda: near(t, *_asked(t, on_the_right(t, n), given)[1:]))
         return Evidence(got, want, fault, ids, cause="" if right else _why(t, ids, mask, got, want, given))
 
     check.__doc__ = f"A row padded {name} gives the logits of the row alone{beside}."
     title = f"{where} padding{' with positions' if given else ''} changes nothing"
     return rule(title, source, hint)(check)
+
+
+def _asked(t: Target, mask: Bool, given: bool) -> tuple[Int, Float, Float]:
+    """ids padded where mask is False, the logits of their real tokens, and those of each row alone."""
+    ids = t.padded(t.ids(mask.shape[0], mask.shape[1]), mask)
+    got = real(t.logits(ids, mask=mask, positions=counted(mask) if given else None), mask)
+    return ids, got, alone(t, ids, mask)
+
+
+def near(t: Target, got: Float, want: Float) -> bool:
+    """Whether they differ by no more than is tolerated."""
+    return float((got - want).abs().nan_to_num(nan=1e9).amax()) <= t.tolerance(want)
+
+
+def must_not_count_slots(t: Target, is_right_on_the_right: Callable[[], bool]) -> None:
+    """Raise NotApplicable where padding elsewhere than on the right moves tokens, as the target may have it."""
+    if t.slots and is_right_on_the_right():
+        raise NotApplicable(
+            f"padding on the right changes nothing; elsewhere it takes positions, but nobody says that {t.name} is "
+            "padded there"
+        )
 
 
 def _why(t: Target, ids: Int, mask: Bool, got: Float, want: Float, given: bool) -> str:
@@ -208,6 +229,6 @@ def _gradient(t: Target, ids: Int, mask: Bool, given: Bool | None) -> Float:
 
 __all__ = [
     "alone", "an_empty_row_is_harmless", "batch_mates", "counted", "interior_padding", "interior_padding_placed",
-    "left_padding", "left_padding_placed", "masked_tokens_get_no_gradient", "on_the_left", "on_the_right",
-    "packed_is_separate", "real", "right_padding", "right_padding_placed",
+    "left_padding", "left_padding_placed", "masked_tokens_get_no_gradient", "must_not_count_slots", "near",
+    "on_the_left", "on_the_right", "packed_is_separate", "real", "right_padding", "right_padding_placed",
 ]  # fmt: skip

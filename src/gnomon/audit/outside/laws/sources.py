@@ -3,7 +3,7 @@
 import torch
 
 from gnomon.audit.outside.laws.caches import fed
-from gnomon.audit.outside.laws.padding import on_the_left, on_the_right
+from gnomon.audit.outside.laws.padding import must_not_count_slots, near, on_the_left, on_the_right
 from gnomon.audit.outside.laws.seeing import told_apart
 from gnomon.audit.outside.rule import Evidence, rule
 from gnomon.audit.outside.target import Target
@@ -35,11 +35,21 @@ def source_padding_on_the_right(t: Target, n: int) -> Evidence:
     return _padded(t, n, on_the_right(t, n))
 
 
-def _padded(t: Target, n: int, mask: Bool) -> Evidence:
+def _told(t: Target, n: int, mask: Bool) -> tuple[Float, Float]:
+    """The logits of rows whose sources are padded where mask is False, and of each row with its source alone."""
     ids, source = t.ids(3, n), t.padded(t.ids(3, n + 1, stream=11), mask)
     want = torch.cat([t.told(source[b, mask[b]][None]).logits(ids[b : b + 1]) for b in range(3)])
-    got, fault = t.told(source, mask).logits(ids), t.told(source).logits(ids)
-    cause = "the mask of the source changes nothing: it does not arrive" if torch.equal(got, fault) else ""
+    return t.told(source, mask).logits(ids), want
+
+
+def _padded(t: Target, n: int, mask: Bool) -> Evidence:
+    ids, text = t.ids(3, n), t.ids(3, n + 1, stream=11)
+    got, want = _told(t, n, mask)
+    fault = t.told(text).logits(ids)  # of real tokens in all places: a padding id may hide itself
+    if bool(mask[:, 0].logical_not().any()) and not near(t, got, want):
+        must_not_count_slots(t, lambda: near(t, *_told(t, n, on_the_right(t, n))))
+    ignored = torch.equal(t.told(text, mask).logits(ids), fault)
+    cause = "the mask of the source changes nothing: it does not arrive" if ignored else ""
     return Evidence(got, want, fault, ids, cause=cause)
 
 
