@@ -18,7 +18,8 @@ from gnomon.errors import BadInput
 def atomic(path: str | Path) -> Iterator[BinaryIO]:
     """Open ``path`` for binary writing such that it appears whole at the end of the block or stays as it was.
 
-    Missing parent folders are made. Raises BadInput where the disk is full or the folder cannot be written.
+    Missing parent folders are made. A device or a pipe, such as /dev/null, is written to and stays what it is.
+    Raises BadInput where the disk is full or the folder cannot be written.
 
         with atomic("run/metrics.json") as file:
             file.write(b"whole")
@@ -27,6 +28,10 @@ def atomic(path: str | Path) -> Iterator[BinaryIO]:
     draft = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and not path.is_file() and not path.is_dir():
+            with open(path, "wb") as device:
+                yield device
+            return
         with open(draft, "xb") as file:
             yield file
             file.flush()
