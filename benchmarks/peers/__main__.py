@@ -1,11 +1,12 @@
 """The audit of other libraries, each in a virtual environment of its own, with their options switched on.
 
-    python benchmarks/peers                       # builds what is missing, audits, prints the table (an hour and more)
+    python benchmarks/peers                       # builds what is missing, audits, prints the table (20 minutes)
     python benchmarks/peers --only litgpt         # one library
     python benchmarks/peers --reproduce           # each written-up finding again, without Gnomon
     python benchmarks/peers --kept --table t.md   # the table of the results that are kept, asking nothing
 
-Everything is kept in a folder (--cache) and a run that was stopped goes on where it stood. Nothing here needs Gnomon's
+Everything is kept in a folder (--cache; six environments of about 1.1 GB with a torch for CPUs, more with CUDA's) and a
+run that was stopped goes on where it stood. Nothing here needs Gnomon's
 own environment: any Python >= 3.11 starts it. Exits with 1 where something could not be run, or where a finding is not
 reproduced; that a library breaks a law is a result.
 """
