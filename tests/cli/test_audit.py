@@ -48,6 +48,11 @@ class Talks(Sound):
         return super().forward(ids)
 
 
+class Leaves(Sound):
+    def forward(self, ids):
+        raise SystemExit(0)
+
+
 def leaves():
     raise SystemExit(0)
 
@@ -79,6 +84,8 @@ def test_what_a_model_prints_is_not_in_the_report() -> None:
 
 
 def test_a_function_that_exits_does_not_pass_for_an_audit() -> None:
+    result = gnomon("student:Leaves")
+    assert (result.exit_code, "student:Leaves ended the process" in result.stderr) == (3, True)
     result = gnomon("student:leaves")
     assert result.exit_code == 3
     assert "student:leaves was called and raised SystemExit" in result.stderr

@@ -19,7 +19,7 @@ from gnomon.cli.options import (
     seed_option,
 )
 from gnomon.cli.output import print_json
-from gnomon.errors import BadValue
+from gnomon.errors import BadInput, BadValue
 
 if TYPE_CHECKING:
     from gnomon.audit import Report, Target
@@ -104,6 +104,10 @@ def command(
         with redirect_stdout(sys.stderr):  # what a model prints must not stand in the report
             model = resolve(target, through, seed, resolve_device(device))
             report = _asked(model, only, skip, seed, quiet or as_json)
+    except SystemExit as left:
+        raise BadInput(
+            f"{target} ended the process, exit({left.code}), where it was asked for logits: raise an error there"
+        ) from left
     except Interrupted as stopped:
         if not as_json:
             _show(stopped.report)
