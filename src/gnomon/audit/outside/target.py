@@ -81,7 +81,7 @@ class Target:
     table_ends   whether position `limit` does not exist (a table), rather than being untrained
     shift        what moving all positions promises
     routed       whether tokens are sent to experts, so that a rounding may send one elsewhere
-    slots        whether positions may count padding that is not on the right: nobody pads such a model there
+    slots        sides, "left" or "interior", where padding may count as positions: nobody pads such a model there
     by_design    law -> why the target breaks it on purpose
     seed         of all that is drawn
     """
@@ -99,7 +99,7 @@ class Target:
     table_ends: bool = False
     shift: Shift = "unknown"
     routed: bool = False
-    slots: bool = False
+    slots: frozenset[str] = frozenset()
     can: frozenset[Ability] = frozenset()
     by_design: Mapping[str, Because] = field(default_factory=dict)
     seed: int = 0
@@ -191,6 +191,11 @@ class Target:
     def promises_scale(self) -> float | None:
         """What token vectors are to be multiplied by; None where nobody says."""
         return None
+
+    @property
+    def uses_all(self) -> bool:
+        """Whether every weight is meant to have a part in the logits of every text."""
+        return False
 
     def saved(self, folder: Path) -> "Target":
         """Written into the folder and read again."""

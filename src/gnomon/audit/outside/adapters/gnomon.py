@@ -284,6 +284,9 @@ def _follows_length(model: Model) -> bool:
 
 
 def _by_design(model: Model) -> dict[str, Because]:
+    if all(p.acts == "nowhere" for p in model.encodings()):
+        none = Because("position='none' was asked for", "src/gnomon/positions/__init__.py")
+        return dict.fromkeys(("order is seen", "a position reaches attention"), none)
     if not _follows_length(model):
         return {}
     says = 'its angles follow the length of the text: "Dynamic and longrope depend on how long the text is."'

@@ -93,7 +93,9 @@ class Torch(Target):
             limit=limit,
             table_ends=table_ends,
             shift=shift,
-            slots=architecture != "decoder-only" or source is not None,
+            slots=frozenset(
+                {"interior"} if architecture == "decoder-only" and source is None else {"interior", "left"}
+            ),
             by_design=by_design or {},
             seed=seed,
         )
@@ -247,6 +249,11 @@ class Torch(Target):
             if isinstance(table, nn.Parameter) and isinstance(head, nn.Parameter) and head.shape == table.shape:
                 return table, head
         raise NotApplicable(f"{self.name} has no nn.Linear with the shape of its table of tokens")
+
+    @property
+    def uses_all(self) -> bool:
+        """Somebody's own model: what it makes, it needs."""
+        return True
 
     @property
     def promises_tie(self) -> bool | None:

@@ -13,6 +13,8 @@ from gnomon.audit.outside.laws import (
     loss,
     order,
     padding,
+    parts,
+    places,
     precision,
     sources,
     tables,
@@ -29,7 +31,21 @@ def _of(*rooms: ModuleType) -> dict[str, Rule]:
 
 #: History comes first: later laws make long calls, and a model that keeps something of them is to be caught before.
 MODELS = _of(
-    history, order, caches, padding, windows, limits, precision, sources, embedding, heads, weights, loss, tables
+    history,
+    order,
+    places,
+    caches,
+    padding,
+    windows,
+    limits,
+    precision,
+    sources,
+    embedding,
+    heads,
+    weights,
+    parts,
+    loss,
+    tables,
 )
 BARE = _of(tables, bare)  #: about bare position modules (`adapters.positions`)
 RULES = MODELS | BARE

@@ -24,23 +24,29 @@ def labels_are_shifted_once(t: Target, n: int) -> Evidence:
         raise NotApplicable(f"{t.name} is told its labels apart from what it reads")
     ids = t.ids(2, max(n, 4))
     logits, got = t.logits(ids), t.loss(ids).detach().double()
-    # what is predicted from the logits of token i: the token itself, the next, the one after it
-    found = {shift: cross_entropy(logits, ids, shift) for shift in (0, 1, 2, -1)}
-    want = found[1]
+    want = cross_entropy(logits, ids, 1)
+    itself = "not shifted: the loss asks of each token that it predicts itself"
+    wrong = [
+        (cross_entropy(logits, ids, 0), itself),
+        (cross_entropy(logits[:, :-1], ids[:, :-1], 0), itself),  # of a text cut for labels that are not looked at
+        (
+            cross_entropy(logits, ids, 2),
+            "shifted twice: the loss asks of each token that it predicts the one after the next",
+        ),
+        (
+            cross_entropy(logits, ids, -1),
+            "shifted the wrong way: the loss asks of each token that it predicts the one before it",
+        ),
+    ]
     tolerance = t.tolerance(torch.cat([logits.flatten().double(), want[None]]))
-    said = {
-        0: "not shifted: the loss asks of each token that it predicts itself",
-        2: "shifted twice: the loss asks of each token that it predicts the one after the next",
-        -1: "shifted the wrong way: the loss asks of each token that it predicts the one before it",
-    }
-    near = min(found, key=lambda shift: float((got - found[shift]).abs()))
-    if not (got - found[near]).abs() <= tolerance:
+    near, cause = min([(want, ""), *wrong], key=lambda said: float((got - said[0]).abs()))
+    if not (got - near).abs() <= tolerance:
         raise NotApplicable(
             f"the loss of {t.name} is no plain mean cross-entropy: it is {float(got):.6g}, not {float(want):.6g}"
         )
-    others = torch.stack([found[shift] for shift in said])
+    others = torch.stack([loss for loss, _ in wrong])
     nearest = others[(others - want).abs().argmin()]
-    return Evidence(got, want, nearest, ids, tolerance, said.get(near, ""))
+    return Evidence(got, want, nearest, ids, tolerance, cause)
 
 
 @rule(

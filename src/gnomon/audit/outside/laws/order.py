@@ -69,11 +69,11 @@ def the_past_is_seen(t: Target, n: int) -> Evidence:
 def prefix_is_beginning(t: Target, n: int) -> Evidence:
     """The logits of a text's beginning are those of the beginning alone, however long the text."""
     t.must_be_causal()
-    longest = 4 * n if t.limit is None else min(4 * n, t.limit)
+    longest = 4 * n if t.limit is None else t.limit if t.limit <= SHORT else min(4 * n, t.limit)
     ids = t.ids(2, max(longest, 2))
-    cuts = sorted({n, min(2 * n, ids.shape[1])})
+    cuts = sorted({n, min(2 * n, ids.shape[1]), ids.shape[1] - 1})
     whole = t.logits(ids)
-    got = torch.cat([whole[:, : min(k, ids.shape[1])] for k in cuts], 1)
+    got = torch.cat([whole[:, :k] for k in cuts], 1)
     return Evidence(got, torch.cat([t.logits(ids[:, :k]) for k in cuts], 1), None, ids)
 
 

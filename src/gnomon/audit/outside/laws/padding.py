@@ -60,7 +60,8 @@ def padding_law(where: str, name: str, side: Side, given: bool, source: str, hin
         fault = None if unseen else real(t.logits(ids), mask)
         right = near(t, got, want)
         if not right and not given and where != "right":
-            must_not_count_slots(t, lambda: near(t, *_asked(t, on_the_right(t, n), given)[1:]))
+            elsewhere = [on_the_right, on_the_left] if where == "interior" and t.causal else [on_the_right]
+            must_not_count_slots(t, where, lambda: all(near(t, *_asked(t, at(t, n), given)[1:]) for at in elsewhere))
         return Evidence(got, want, fault, ids, cause="" if right else _why(t, ids, mask, got, want, given))
 
     check.__doc__ = f"A row padded {name} gives the logits of the row alone{beside}."
@@ -80,12 +81,11 @@ def near(t: Target, got: Float, want: Float) -> bool:
     return float((got - want).abs().nan_to_num(nan=1e9).amax()) <= t.tolerance(want)
 
 
-def must_not_count_slots(t: Target, is_right_on_the_right: Callable[[], bool]) -> None:
-    """Raise NotApplicable where padding elsewhere than on the right moves tokens, as the target may have it."""
-    if t.slots and is_right_on_the_right():
+def must_not_count_slots(t: Target, where: str, right_elsewhere: Callable[[], bool]) -> None:
+    """Raise NotApplicable where padding moves tokens, but on a side where the target may have it so alone."""
+    if where in t.slots and right_elsewhere():
         raise NotApplicable(
-            f"padding on the right changes nothing; elsewhere it takes positions, but nobody says that {t.name} is "
-            "padded there"
+            f"padding elsewhere changes nothing; here it takes positions, but nobody says that {t.name} is padded here"
         )
 
 

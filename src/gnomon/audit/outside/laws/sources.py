@@ -47,7 +47,7 @@ def _padded(t: Target, n: int, mask: Bool) -> Evidence:
     got, want = _told(t, n, mask)
     fault = t.told(text).logits(ids)  # of real tokens in all places: a padding id may hide itself
     if bool(mask[:, 0].logical_not().any()) and not near(t, got, want):
-        must_not_count_slots(t, lambda: near(t, *_told(t, n, on_the_right(t, n))))
+        must_not_count_slots(t, "left", lambda: near(t, *_told(t, n, on_the_right(t, n))))
     ignored = torch.equal(t.told(text, mask).logits(ids), fault)
     cause = "the mask of the source changes nothing: it does not arrive" if ignored else ""
     return Evidence(got, want, fault, ids, cause=cause)

@@ -1,0 +1,112 @@
+"""Laws of places: a position reaches attention, and no two places of a text are one.
+
+That order is seen does not show it. From the second layer on a causal mask alone tells it, since each token has summed
+up another beginning (Kazemnejad et al. 2023, arXiv:2305.19466). So attention is looked at block by block: without
+positions the last token is given the same whatever the order of those before it.
+"""
+
+import re
+
+import torch
+from torch import nn
+
+from gnomon.audit.outside.laws.embedding import entering
+from gnomon.audit.outside.laws.seeing import first_layer
+from gnomon.audit.outside.rule import Evidence, rule
+from gnomon.audit.outside.target import Target
+from gnomon.audit.subject import NotApplicable
+from gnomon.shapes import Float, Int
+
+POSITIONAL = re.compile(r"pos(?!t)|wpe|rope|rotary|alibi|sinusoid|timing|(^|\.)pe($|\.)", re.IGNORECASE)
+LONGEST = 128  #: tokens of a text whose places are compared
+
+
+@rule(
+    "a position reaches attention",
+    source="Kazemnejad et al. 2023: a causal mask tells order even where no position does",
+    hint="the model has a part for positions, but the order of tokens reaches no block: the part is not called, not "
+    "added, called with ids or zeros in place of positions",
+    shrinks=False,
+)
+def a_position_reaches_attention(t: Target, n: int) -> Evidence:
+    """In some block the last token is given something else when those before it change places."""
+    t.must_be_causal()
+    asked = t.redrawn() or t
+    ids = t.ids(2, max(n, 4))
+    turned = torch.cat([ids[:, :-1].flip(1), ids[:, -1:]], 1)
+    reached = differ(first_layer(asked, turned)[:, -1], first_layer(asked, ids)[:, -1])
+    blocks = asked.blocks()
+    reached = reached or any(differ(after(asked, b, ids, True), after(asked, b, ids, False)) for b in blocks[1:])
+    if not reached and not (part := positional(asked)):
+        raise NotApplicable(f"{t.name} has no part that is named after positions: the mask alone tells it order")
+    cause = "" if reached else f"{part} is there, but the order of tokens reaches no block"
+    return Evidence(torch.tensor(float(reached)), torch.ones(()), None, turned, 0.5, cause)
+
+
+def positional(t: Target) -> str:
+    """Name of a part, weight or buffer that is called after positions; "" where there is none."""
+    t.need("module")
+    m = t.module
+    names = (name for kind in (m.named_parameters(), m.named_buffers(), m.named_modules()) for name, _ in kind)
+    return next((name for name in names if POSITIONAL.search(name)), "")
+
+
+def after(t: Target, block: nn.Module, ids: Int, turned: bool) -> Float:
+    """What a block makes of the last token (B, D), the vectors of those before it in their order or turned round."""
+    out: list[Float] = []
+
+    def turn(_: nn.Module, args: tuple[Float, ...]) -> tuple[Float, ...]:
+        x = args[0]
+        return (torch.cat([x[:, :-1].flip(1), x[:, -1:]], 1) if turned else x, *args[1:])
+
+    def keep(_: nn.Module, args: object, made: Float | tuple[Float, ...]) -> None:
+        out.append(made if isinstance(made, torch.Tensor) else made[0])
+
+    handles = [block.register_forward_pre_hook(turn), block.register_forward_hook(keep)]
+    try:
+        t.logits(ids)
+    finally:
+        for handle in handles:
+            handle.remove()
+    if not out or out[-1].dim() != 3 or out[-1].shape[:2] != ids.shape:
+        raise NotApplicable(f"the blocks of {t.name} make no vectors (B, T, D)")
+    return out[-1][:, -1]
+
+
+def differ(a: Float, b: Float) -> bool:
+    """Whether vectors differ by more than roundings."""
+    return bool((a - b).abs().amax() > 64 * torch.finfo(b.dtype).eps * b.abs().amax())
+
+
+@rule(
+    "no two places are one",
+    source="positions taken modulo a number, cut off at one, or halved",
+    hint="look for %, clamp or // in what makes positions, and for a table that is shorter than the text",
+    shrinks=False,
+)
+def no_two_places_are_one(t: Target, n: int) -> Evidence:
+    """Where positions are added to token vectors, one token is given another vector at each place."""
+    T = LONGEST if t.limit is None else min(LONGEST, t.limit)
+    ids = t.ids(1, 1).expand(1, T).contiguous()
+    x = entering(t, ids)[0].detach().double()
+    alike = (x[:, None] - x[None]).abs().amax(-1) <= 1e-6 * x.abs().amax()
+    if bool(alike.all()):
+        raise NotApplicable(f"{t.name} adds no positions to its token vectors")
+    first = alike.int().argmax(1)  # of each place: the first place that is the same
+    again = int((first != torch.arange(T, device=first.device)).sum())
+    return Evidence(torch.tensor(float(again)), torch.zeros(()), None, None, 0.0, _how(first) if again else "")
+
+
+def _how(first: Int) -> str:
+    """In what way places come again, told by the first place (T) that each is the same as."""
+    places = torch.arange(len(first), device=first.device)
+    n = int(first.amax()) + 1
+    if torch.equal(first, places % n):
+        return f"positions come again after {n} tokens: they are taken modulo {n}"
+    if torch.equal(first, places.clamp(max=n - 1)):
+        return f"all tokens from {n - 1} on stand at one position: positions are cut off there"
+    i = int((first != places).int().argmax())
+    return f"tokens {int(first[i])} and {i} stand at one position"
+
+
+__all__ = ["a_position_reaches_attention", "no_two_places_are_one"]

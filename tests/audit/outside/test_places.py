@@ -1,0 +1,182 @@
+"""Laws of places and parts: what forgets a position or a part is told so by name; what has none is not accused."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import gnomon as gn
+
+TABLE = 64
+
+
+class Block(nn.Module):
+    """Pre-norm, causal; it knows no positions."""
+
+    def __init__(self, d: int, heads: int) -> None:
+        super().__init__()
+        self.heads, self.n1, self.n2 = heads, nn.LayerNorm(d), nn.LayerNorm(d)
+        self.qkv, self.o, self.ffn = nn.Linear(d, 3 * d), nn.Linear(d, d), nn.Sequential(nn.Linear(d, d), nn.GELU())
+
+    def forward(self, x):
+        q, k, v = (y.unflatten(-1, (self.heads, -1)).transpose(1, 2) for y in self.qkv(self.n1(x)).chunk(3, -1))
+        x = x + self.o(F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2))
+        return x + self.ffn(self.n2(x))
+
+
+class GPT(nn.Module):
+    """Learned positions, three blocks."""
+
+    def __init__(self, vocab: int = 90, d: int = 32) -> None:
+        super().__init__()
+        self.wte, self.wpe = nn.Embedding(vocab, d), nn.Embedding(TABLE, d)
+        self.blocks = nn.ModuleList(Block(d, 4) for _ in range(3))
+        self.ln_f, self.head = nn.LayerNorm(d), nn.Linear(d, vocab)
+
+    def entered(self, ids):
+        return self.wte(ids) + self.wpe(self.places(ids))
+
+    def places(self, ids):
+        return torch.arange(ids.shape[1])
+
+    def forward(self, ids):
+        x = self.entered(ids)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.ln_f(x))
+
+
+class Forgotten(GPT):
+    def entered(self, ids):
+        return self.wte(ids)
+
+
+class Zeros(GPT):
+    def places(self, ids):
+        return torch.zeros_like(ids)
+
+
+class OfIds(GPT):
+    def places(self, ids):
+        return ids % TABLE
+
+
+class Modulo(GPT):
+    def places(self, ids):
+        return torch.arange(ids.shape[1]) % 8
+
+
+class CutOff(GPT):
+    def places(self, ids):
+        return torch.arange(ids.shape[1]).clamp(max=7)
+
+
+class Halved(GPT):
+    def places(self, ids):
+        return torch.arange(ids.shape[1]) // 2
+
+
+class Detached(GPT):
+    def entered(self, ids):
+        return self.wte(ids).detach() + self.wpe(self.places(ids))
+
+
+class LastBlockAlone(GPT):
+    def forward(self, ids):
+        x = self.entered(ids)
+        for block in self.blocks:
+            y = block(x)
+        return self.head(self.ln_f(y))
+
+
+class NoLastNorm(GPT):
+    def forward(self, ids):
+        x = self.entered(ids)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x)
+
+
+REACHES, APART, USED = "a position reaches attention", "no two places are one", "every part is used"
+
+
+def test_a_healthy_model_breaks_none_of_them():
+    report = gn.audit(GPT(), only=[REACHES, APART, USED])
+    assert [f.verdict for f in report.findings] == ["pass"] * 3
+
+
+@pytest.mark.parametrize(
+    ("model", "law", "words"),
+    [
+        (Forgotten, REACHES, "wpe.weight is there, but"),
+        (Zeros, REACHES, "reaches no block"),
+        (OfIds, REACHES, "reaches no block"),
+        (Modulo, APART, "taken modulo 8"),
+        (CutOff, APART, "all tokens from 7 on"),
+        (Halved, APART, "tokens 0 and 1 stand"),
+        (Forgotten, USED, "depends on wpe.weight"),
+        (Detached, USED, "depends on wte.weight"),
+        (LastBlockAlone, USED, "blocks.0"),
+        (NoLastNorm, USED, "depends on ln_f.weight, ln_f.bias"),
+    ],
+)
+def test_what_is_forgotten_is_named(model, law, words):
+    """Order is seen in all of them: a causal mask alone tells it from the second layer on."""
+    report = gn.audit(model())
+    assert report[law].verdict == "FAIL"
+    assert words in report[law].note
+    assert report["order is seen"].verdict == "pass"
+
+
+class FarAhead(GPT):
+    """Its mask is right for 48 tokens alone, as one that was made for a shorter context."""
+
+    def entered(self, ids):
+        x = super().entered(ids)
+        return torch.cat([x[:, :48], x[:, 48:] + x[:, -1:]], 1)
+
+
+def test_a_whole_table_is_read_where_it_is_short():
+    assert gn.audit(FarAhead(), only=["prefix = beginning"])["prefix = beginning"].verdict == "FAIL"
+
+
+class Without(GPT):
+    """Without positions on purpose: it has no part for them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        del self.wpe
+
+    def entered(self, ids):
+        return self.wte(ids)
+
+
+def test_a_decoder_that_has_no_part_for_positions_is_not_accused():
+    """Kazemnejad et al. 2023: a decoder without positions is a model too."""
+    found = gn.audit(Without(), only=[REACHES])[REACHES]
+    assert found.verdict == "not applicable"
+    assert "mask alone" in found.note
+
+
+@pytest.mark.parametrize("position", gn.positions.names())
+def test_encodings_of_every_kind_reach_attention(position):
+    model = gn.DecoderOnly(vocab_size=40, d_model=32, n_layers=2, n_heads=4, position=position, max_positions=32)
+    verdicts = {law: gn.audit(model, only=[law])[law].verdict for law in (REACHES, APART)}
+    at_input = position in ("sinusoidal", "learned")
+    assert verdicts == {
+        REACHES: "by design" if position == "none" else "pass", APART: "pass" if at_input else "not applicable",
+    }  # fmt: skip
+
+
+def test_experts_that_a_text_does_not_need_are_not_called_unused():
+    class Experts(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.experts = nn.ModuleList(nn.Linear(32, 32) for _ in range(8))
+
+        def forward(self, x):
+            return x + self.experts[0](x)
+
+    model = GPT()
+    model.blocks[1] = nn.Sequential(model.blocks[1], Experts())
+    assert gn.audit(model, only=[USED])[USED].verdict == "pass"
