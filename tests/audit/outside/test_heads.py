@@ -109,6 +109,19 @@ def test_a_norm_of_queries_over_the_whole_width_is_not_accused():
     assert asked(ALIKE, student(normed)).verdict == "not applicable"
 
 
+def test_a_matrix_beside_those_of_queries_keys_and_values_is_not_taken_for_one_of_them():
+    """Forgetting attention whose gates are made by queries and keys of their own, in a matrix as wide as W_q."""
+    gated = {
+        "self.drop = nn.Dropout(dropout)\n\n    def heads":
+            "self.drop = nn.Dropout(dropout)\n        self.gates = nn.Linear(d_model, d_model)\n\n    def heads",
+        SCORES: "a, b = (y.view(*x.shape[:2], 4, -1).transpose(1, 2) for y in self.gates(x).chunk(2, -1))\n"
+            f"        {SCORES[:-1]} + F.logsigmoid(a @ b.mT).tril(-1).flip(-1).cumsum(-1).flip(-1))",
+    }  # fmt: skip
+    found = asked(ALIKE, student(gated))
+    assert found.verdict == "not applicable"
+    assert "does not show which of its matrices" in found.note
+
+
 def test_what_is_read_is_what_the_heads_make():
     """Weights that are read from outside are those that attention by hand gives."""
     attention = read(student({TURNED: "q, k = q, k"}))

@@ -214,17 +214,24 @@ def read(t: Target) -> Attention:
 
 
 def _candidates(t: Target, calls: list[Call]) -> Iterator[Attention]:
-    """Three calls with one input and one width, or one three times as wide, and the next call."""
+    """Three calls with one input and one width, or one three times as wide, and the next call. Nothing else may be
+    given that input before it: a gate beside q, k and v may be as wide as they are."""
     for i in range(len(calls) - 1):
         width = calls[i].gave.shape[-1]
-        if width % 3 == 0 and calls[i + 1].given.shape[-1] == width // 3:
+        if width % 3 == 0 and calls[i + 1].given.shape[-1] == width // 3 and _given_alike(calls, i, i + 1) == 1:
             yield Attention(t, (calls[i].module,), calls[i + 1].module, width // 3)
         three = calls[i : i + 3]
-        alike = len(three) == 3 and all(torch.equal(c.given, three[0].given) for c in three)
-        if alike and i + 3 < len(calls) and {c.gave.shape[-1] for c in three} == {calls[i + 3].given.shape[-1]}:
+        alike = i + 3 < len(calls) and all(torch.equal(c.given, three[0].given) for c in three)
+        one_width = alike and {c.gave.shape[-1] for c in three} == {calls[i + 3].given.shape[-1]}
+        if one_width and _given_alike(calls, i, i + 3) == 3:
             # any two of them may be query and key; which one gives values is seen by what comes out
             for order in ((0, 1, 2), (1, 2, 0), (0, 2, 1)):
                 yield Attention(t, tuple(three[j].module for j in order), calls[i + 3].module, width)
+
+
+def _given_alike(calls: list[Call], i: int, end: int) -> int:
+    """How many calls before `end` were given what call i was given."""
+    return sum(torch.equal(call.given, calls[i].given) for call in calls[:end])
 
 
 __all__ = ["TOKENS", "Attention", "Call", "called", "is_linear", "read", "turns_across_heads"]

@@ -115,3 +115,11 @@ def test_the_loss_is_the_wrappers():
     t = target(model)
     ids = t.ids(2, 6)
     assert torch.equal(t.loss(ids), model(ids))
+
+
+def test_gates_of_forgetting_attention_are_not_taken_for_queries_or_keys():
+    """Made by queries and keys of their own, in one matrix as wide as those of attention."""
+    gates = {"attn_data_dependent_alibi": True, "attn_data_dependent_alibi_per_row": True}
+    model = net(outside={"use_abs_pos_emb": False}, **gates, attn_data_dependent_alibi_per_row_dim_head=4)
+    law = "heads are interchangeable"
+    assert gn.audit(model, only=[law])[law].verdict == "not applicable"

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import torch
 
+from gnomon.audit.law import difference
 from gnomon.audit.outside.rule import Evidence, Rule, rule
 from gnomon.audit.outside.target import Target
 from gnomon.audit.subject import NotApplicable
@@ -11,6 +12,7 @@ from gnomon.shapes import Float, Int
 
 FARTHEST = 8192  #: positions beyond which float32 itself begins to drift
 NEAR = (0, 2, 4, 6)  #: where near positions start
+HALVINGS = 12  #: of a change of weights, which halve what it does to logits unless they jump
 Ask = Callable[[Int, Int], Float]
 Lowered = Callable[[Target], Ask]
 SOURCE = "angles or positions held in the model's dtype: bfloat16 counts to 256, float16 to 2048"
@@ -56,6 +58,8 @@ def precision_law(name: str, sentence: str, dtype: torch.dtype, lowered: Lowered
         tolerance = 4 * float(near.abs().amax())
         if not near.isfinite().all():
             raise NotApplicable(f"in {dtype} the logits overflow at near positions already")
+        if not far.abs().amax() <= tolerance:
+            must_not_jump(t, ids, layouts[-2])
         rounded = [t.logits(ids, positions=_rounded(at, dtype)) - t.logits(ids, positions=at) for at in layouts[-2:]]
         return Evidence(far, torch.zeros_like(far), torch.cat(rounded), ids, tolerance, cause=_cause(t, dtype, drift))
 
@@ -83,6 +87,33 @@ def _rounded(at: Int, dtype: torch.dtype) -> Int:
     """Positions as the dtype would hold them and, where it holds them exactly, moved by its half rounding."""
     held = at.to(dtype).long().clamp(max=int(at.max()))  # rounded up, the last one may have no row
     return held if not torch.equal(held, at) else at - (at * torch.finfo(dtype).eps / 2).ceil().long()
+
+
+def must_not_jump(t: Target, ids: Int, at: Int) -> None:
+    """Raise NotApplicable for a model with a choice in it, such as attention to the best key alone or experts: a
+    rounding may turn it, wherever tokens sit. A change of the weights is halved, always to the half that does more."""
+    if "module" not in t.can:
+        return
+    asked, rng = t.copy(), t.rng(9)
+    weights = [(w, w.detach().clone()) for w in asked.module.parameters() if w.is_floating_point()]
+    nudges = [w / 8 * (torch.randint(0, 2, w.shape, generator=rng) * 2 - 1).to(w) for _, w in weights]
+
+    def logits(part: float) -> Float:
+        for (weight, was), nudge in zip(weights, nudges, strict=True):
+            weight.data.copy_(was + part * nudge)
+        return asked.logits(ids, positions=at).float()
+
+    (a, low), (b, high) = (0.0, logits(0.0)), (1.0, logits(1.0))
+    whole = difference(low, high)
+    for _ in range(HALVINGS):
+        middle = (a + b) / 2
+        between = logits(middle)
+        if difference(low, between) > difference(between, high):
+            b, high = middle, between
+        else:
+            a, low = middle, between
+    if difference(low, high) > whole / 16:
+        raise NotApplicable(f"logits of {t.name} jump where weights hardly change: roundings turn a choice in it")
 
 
 def _cause(t: Target, dtype: torch.dtype, drift: list[Float]) -> str:
@@ -114,4 +145,4 @@ under_autocast = precision_law(
     autocast,
 )
 
-__all__ = ["autocast", "bfloat16", "cast", "float16", "precision_law", "under_autocast"]
+__all__ = ["autocast", "bfloat16", "cast", "float16", "must_not_jump", "precision_law", "under_autocast"]
