@@ -122,6 +122,8 @@ def test_fail_on_adds_verdicts_or_takes_all_away() -> None:
         (["student:Missing"], "Missing"),
         (["studend:Sound"], "studend"),
         (["student:NUMBER"], "NUMBER"),
+        (["student.py"], "name the model in it, or a function that returns one: student.py:Sound, student.py:Ahead, "),
+        (["student.py:Aheat"], "unknown name in student.py 'Aheat': did you mean 'Ahead'? Known: Ahead, Hostile, Le"),
     ],
 )
 def test_what_cannot_be_right_is_one_line_and_exits_with_2(arguments: list[str], said: str) -> None:
@@ -169,7 +171,7 @@ def test_skip_leaves_out_what_only_takes_in() -> None:
 
 
 def test_what_a_model_calls_itself_does_not_steer_the_terminal() -> None:
-    shown = gnomon("student:Hostile", "--only", "causality").stdout
+    shown = gnomon("student:Hostile", "--only", "logits are").stdout
     assert "<b>" in shown
     assert "\x1b" not in shown
 
@@ -180,11 +182,11 @@ def test_what_a_model_calls_itself_does_not_steer_the_terminal() -> None:
 def test_every_file_holds_the_finding(student: Path) -> None:
     files = {name: student / f"audit.{name}" for name in ("junit", "sarif", "html")}
     options = [part for name, path in files.items() for part in (f"--{name}", str(path))]
-    result = gnomon("student:Hostile", "--only", "causality", *options)
+    result = gnomon("student:Hostile", "--only", "logits are", *options)
     assert result.exit_code == 1
     assert all(str(path) in result.stdout for path in files.values())
     assert ET.parse(files["junit"]).find("testsuite/testcase/failure") is not None
-    assert json.loads(files["sarif"].read_text())["runs"][0]["results"][0]["ruleId"] == "causality"
+    assert json.loads(files["sarif"].read_text())["runs"][0]["results"][0]["ruleId"] == "logits-are-numbers"
     assert "&lt;b&gt;" in files["html"].read_text()
     assert "<b>\x1b" not in files["html"].read_text()
 

@@ -31,6 +31,11 @@ class NotItselfButNaN(Tiny):
         return self.order(real) & real[:, None] & ~torch.eye(real.shape[1], dtype=torch.bool)
 
 
+class LastSeesNothing(Tiny):
+    def visible(self, real, docs=None):
+        return super().visible(real, docs).transpose(1, 2) & ~torch.eye(real.shape[1], dtype=torch.bool)
+
+
 class SeesItselfAlone(Tiny):
     def order(self, real):
         return torch.eye(real.shape[1], dtype=torch.bool).expand(len(real), -1, -1)

@@ -24,7 +24,10 @@ class StaysInPlace(TinyTarget):
 PAD = "padding changes nothing"
 PLACED = "padding with positions changes nothing"
 PLANTED = [
-    ("logits are numbers", planted.DividesByZero(), ""),
+    ("logits are numbers", planted.DividesByZero(), "a division by zero"),
+    ("logits are numbers", planted.NotItselfButNaN(), "not even itself"),
+    ("logits are numbers", planted.NotItselfButNaN(layers=1), "not even itself"),
+    ("logits are numbers", planted.LastSeesNothing(), "[11] get NaN"),
     ("evaluation is deterministic", planted.DropsForEver(), ""),
     ("call history", planted.KeepsTheLongest(), "tokens differ from those before it"),
     ("causality", planted.WrongWayRound(), "the wrong way round"),
@@ -33,7 +36,6 @@ PLANTED = [
     ("causality", planted.SeesTheNext(layers=1), "sees the next one"),
     ("causality", planted.NoMask(), "does not arrive"),
     ("causality", planted.NotItself(), "only the first token looks ahead"),
-    ("causality", planted.NotItselfButNaN(), "not even itself"),
     ("causality", planted.HalfHidden(), ""),
     ("the past is seen", planted.SeesItselfAlone(), ""),
     ("the past is seen", planted.WrongWayRound(), ""),

@@ -144,6 +144,34 @@ def test_what_cannot_be_a_model_says_why(student, text, kind, says):
         resolve(text)
 
 
+def test_a_file_alone_names_what_can_be_called_in_it(student):
+    with pytest.raises(BadValue) as said:
+        resolve("a_student.py")
+    ready = ["Model", "ready", "nothing", "number", "breaks", "described", "function"]
+    assert str(said.value).endswith(": " + ", ".join(f"a_student.py:{name}" for name in ready))
+    (student / "parts.py").write_text("from torch import nn\nclass Part(nn.Module):\n    def __init__(self, d): ...\n")
+    with pytest.raises(BadValue, match=r"parts\.py:Part$"):
+        resolve("parts.py")
+    with pytest.raises(BadValue, match=r"there is no file nowhere\.py"):
+        resolve("nowhere.py")
+
+
+def test_an_unknown_name_is_one_of_the_file_and_names_only_what_the_file_defines(student):
+    with pytest.raises(BadValue) as said:
+        resolve("a_student.py:Nodel")
+    assert "in a_student.py 'Nodel': did you mean 'Model'" in str(said.value)
+    assert str(said.value).endswith("Known: Model, breaks, described, function, needs, nothing, number, ready")
+
+
+def test_what_an_import_or_a_constructor_raises_is_told_with_its_line(student):
+    (student / "broken.py").write_text("import torch\n1 / 0")
+    with pytest.raises(BadInput, match=r"ZeroDivisionError: division by zero, at broken\.py:2$"):
+        resolve("broken.py:Model")
+    line = STUDENT.splitlines().index('def breaks(): raise RuntimeError("out of ideas")') + 1
+    with pytest.raises(BadInput, match=rf"out of ideas, at a_student\.py:{line}$"):
+        resolve("a_student.py:breaks")
+
+
 def test_a_callable_is_asked_as_it_is(student):
     with pytest.raises(BadValue, match="--with is for checkpoints"):
         resolve("a_student:Model", "transformers")

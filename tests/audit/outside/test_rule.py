@@ -1,6 +1,7 @@
 """How a law comes to a verdict: what is a failure, what cannot be seen, what does not apply, what is shown of it."""
 
 from math import inf
+from pathlib import Path
 
 import pytest
 import torch
@@ -27,6 +28,7 @@ def off_by(error, fault=1.0, **more):
     return law(check)
 
 
+SHOWN = Path(__file__).relative_to(Path.cwd()) if Path(__file__).is_relative_to(Path.cwd()) else Path(__file__).name
 TOLERANCE = target(Tiny()).tolerance(torch.ones(1))
 
 
@@ -93,7 +95,9 @@ def test_a_refusal_does_not_apply_and_any_other_error_fails(raised, verdict, wor
         raise raised
 
     found = law(check)(target(Tiny()))
-    assert (found.verdict, found.note) == (verdict, words)
+    line = check.__code__.co_firstlineno + 2  # where it raises
+    at = f", at {SHOWN}:{line}" if verdict == "FAIL" else ""
+    assert (found.verdict, found.note) == (verdict, words + at)
     assert (found.error == inf) == (verdict == "FAIL")
 
 

@@ -20,6 +20,7 @@ import torch
 from torch import nn
 
 from gnomon.audit.outside.adapters import target
+from gnomon.audit.outside.answers import said
 from gnomon.audit.outside.target import Target
 from gnomon.checkpoints import find, load, save_hf
 from gnomon.checkpoints.native import CONFIG, read_json
@@ -43,6 +44,8 @@ def resolve(text: str, through: str | None = None, seed: int = 0, device: torch.
     """
     if through not in (None, *THROUGH):
         raise unknown("library", str(through), THROUGH)
+    if text.endswith(".py") and not Path(text).is_dir():
+        raise _names_no_model(text)
     match = None if Path(text).exists() else _CALLABLE.fullmatch(text)
     if match is None:
         named = _through_transformers(text, device) if through == "transformers" else _through_gnomon(text, device)
@@ -79,10 +82,33 @@ def _is_theirs(path: Path) -> bool:
 # ------------------------------------------------------------------ a callable
 
 
+def _names_no_model(text: str) -> BadValue:
+    """The error for a file alone: it names the models there and the functions, those that need no arguments if any."""
+    with _here(text):
+        module = _imported(text, text)
+    own = _own(module)
+    names = [name for name in own if isinstance(found := vars(module)[name], Target) or not _needed(found)] or own
+    named = ", ".join(f"{text}:{name}" for name in names)
+    return BadValue(f"{text} is a file: name the model in it, or a function that returns one: {named or f'{text}:...'}")
+
+
+def _own(module: ModuleType) -> list[str]:
+    """Names of the models, their classes and the functions that a module itself defines, models first."""
+    models, functions = [], []
+    for name, value in ((name, value) for name, value in vars(module).items() if not name.startswith("_")):
+        home = getattr(value, "__module__", "")
+        own = isinstance(home, str) and f"{home}.".startswith(f"{module.__name__}.")
+        if isinstance(value, nn.Module | Target) or (own and isinstance(value, type) and issubclass(value, nn.Module)):
+            models.append(name)
+        elif own and inspect.isfunction(value):
+            functions.append(name)
+    return models + functions
+
+
 def _made(text: str, where: str, what: str, seed: int) -> Any:
     """What the callable returned; what is a model already is not called."""
     with _here(where):
-        found = _attribute(_imported(text, where), what)
+        found = _attribute(_imported(text, where), where, what)
         if isinstance(found, nn.Module | Target):
             return found
         if not callable(found):
@@ -99,7 +125,7 @@ def _made(text: str, where: str, what: str, seed: int) -> Any:
             except GnomonError:
                 raise
             except (Exception, SystemExit) as error:  # whatever anybody's constructor raises
-                raise BadInput(f"{text} was called and raised {type(error).__name__}: {error}") from error
+                raise BadInput(f"{text} was called and raised {said(error)}") from error
     if made is None:
         raise BadValue(f"{text} returned nothing: it ends without `return model`")
     if not callable(made) and not isinstance(made, Target):
@@ -128,7 +154,7 @@ def _imported(text: str, where: str) -> ModuleType:
     except GnomonError:
         raise
     except (Exception, SystemExit) as error:  # whatever runs when it is imported
-        raise BadInput(f"{text}: importing {where} raised {type(error).__name__}: {error}") from error
+        raise BadInput(f"{text}: importing {where} raised {said(error)}") from error
 
 
 def _of_file(path: Path) -> ModuleType:
@@ -144,12 +170,12 @@ def _of_file(path: Path) -> ModuleType:
     return module
 
 
-def _attribute(module: ModuleType, what: str) -> Any:
+def _attribute(module: ModuleType, where: str, what: str) -> Any:
     found: Any = module
     for name in what.split("."):
-        own = [known for known in vars(found) if not known.startswith("_")]
         if name not in dir(found):
-            raise unknown(f"name in {getattr(found, '__name__', what)}", name, own)
+            own = _own(module) if found is module else [known for known in vars(found) if not known.startswith("_")]
+            raise unknown(f"name in {where}", name, own)
         found = getattr(found, name)
     return found
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import torch
 
 from gnomon.audit.law import difference
+from gnomon.audit.outside.answers import REFUSES, one_line, refusal, said
 from gnomon.audit.outside.target import Target
 from gnomon.audit.subject import NotApplicable
 from gnomon.shapes import Float, Int
@@ -75,6 +76,7 @@ class Rule:
     hint: str
     shown_by: str
     shrinks: bool  #: whether a shorter input may show a failure too
+    basic: bool = False  #: whether it is the law that the others stand on: plain ids get finite logits
 
     def __call__(self, target: Target, length: int = LENGTH) -> Finding:
         """Check the law on this target with inputs of `length` tokens."""
@@ -96,7 +98,7 @@ class Rule:
         found = self._at(target, length)
         if found.verdict != "FAIL":
             return found
-        if found.tolerance != 0.0 and not _raised(found) and (note := self._unfit(target, length)):
+        if not self.basic and (note := self._unfit(target, length, found)):
             return Finding(self.name, self.sentence, "not applicable", note=note, source=self.source)
         if self._steep(target, found):
             return self._finding("not observable", found, note="the weights are so large that roundings alone do this")
@@ -108,16 +110,16 @@ class Rule:
                 torch.manual_seed(target.seed + 0x617564)  # not the one that the model may have been drawn with
                 e = self.check(target, length)
         except (NotApplicable, NotImplementedError) as why:
-            note = str(why) if isinstance(why, NotApplicable) else f"{target.name} refuses: {_one_line(str(why))}"
+            note = str(why) if isinstance(why, NotApplicable) else f"{target.name} refuses: {one_line(str(why))}"
             return Finding(self.name, self.sentence, "not applicable", note=note, source=self.source)
         except (MemoryError, torch.cuda.OutOfMemoryError) as why:
-            note = f"out of memory: {_one_line(str(why))}"
+            note = f"out of memory: {one_line(str(why))}"
             return Finding(self.name, self.sentence, "not applicable", note=note, source=self.source)
         except Exception as raised:  # whatever a model raises where it should answer
             if target.table_ends and target.limit is not None and target.limit < SHORTEST:
                 note = f"{target.name} reads {target.limit} tokens, and this law may need {SHORTEST}"
                 return Finding(self.name, self.sentence, "not applicable", note=note, source=self.source)
-            note = f"raised {type(raised).__name__}: {_one_line(str(raised))}"
+            note = f"raised {said(raised)}"
             smallest = f"{length} tokens" if self.shrinks else ""
             return Finding(self.name, self.sentence, "FAIL", inf, 0.0, "", smallest, note, source=self.source)
         return self._weighed(target, e)
@@ -144,17 +146,21 @@ class Rule:
                 return self._finding("FAIL", shorter, note=note)
         return found
 
-    def _unfit(self, target: Target, length: int) -> str:
-        """Why numbers of this target say nothing about laws that compare them; "" if they do."""
+    def _unfit(self, target: Target, length: int, found: Finding) -> str:
+        """Why this failure says nothing: plain ids get no finite logits, or others each time; "" if it does."""
         if broken := target.broken_weight():
             return f"{broken} is not finite: see whether logits are numbers"
         try:
+            if refusal(target, 2, length):
+                return f"{target.name} does not answer plain ids: see whether logits are numbers"
             with torch.random.fork_rng(devices=[]), torch.no_grad():
                 ids = target.ids(2, length)
-                want = target.logits(ids)
-                moved = ((target.logits(ids) - want).abs() > target.tolerance(want)).any()
-        except Exception:  # whatever a model raises: then it is nothing that it draws
+                want, again = target.logits(ids), target.logits(ids)
+        except REFUSES:
             return ""
+        if not bool(want.isfinite().all()):
+            return f"logits of {target.name} are not finite: see whether logits are numbers"
+        moved = found.tolerance != 0.0 and bool(((again - want).abs() > target.tolerance(want)).any())
         return f"two like calls of {target.name} differ: see whether evaluation is deterministic" if moved else ""
 
     def _steep(self, target: Target, found: Finding) -> bool:
@@ -173,18 +179,19 @@ class Rule:
 
 
 def rule(
-    name: str, source: str, hint: str, shown_by: str = "every encoding", shrinks: bool = True
+    name: str, source: str, hint: str, shown_by: str = "every encoding", shrinks: bool = True, basic: bool = False
 ) -> Callable[[Callable[[Target, int], Evidence]], Rule]:
     """Turn a check into a Rule; the first line of its docstring is the sentence.
 
     source   the paper or the fault behind the law
     hint     where to look when it fails
     shrinks  False where the length of the input is not what the check is about
+    basic    True for the law that plain ids get finite logits, without which the others say nothing
     """
 
     def make(check: Callable[[Target, int], Evidence]) -> Rule:
         sentence = (check.__doc__ or name).strip().splitlines()[0]
-        return Rule(name, sentence, check, source, hint, shown_by, shrinks)
+        return Rule(name, sentence, check, source, hint, shown_by, shrinks, basic)
 
     return make
 
@@ -203,11 +210,6 @@ def _where(e: Evidence) -> str:
 
 def _raised(found: Finding) -> bool:
     return found.note.startswith("raised ")
-
-
-def _one_line(text: str) -> str:
-    first = " ".join(text.split())
-    return first if len(first) < 200 else first[:197] + "..."
 
 
 __all__ = ["LADDER", "LENGTH", "Evidence", "Finding", "Rule", "Verdict", "rule"]

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from gnomon.audit.outside.answers import said
 from gnomon.errors import BadValue
 from gnomon.shapes import Float, Int
 
@@ -87,7 +88,7 @@ def reach(ask: Callable[[Int], Float], device: torch.device) -> int:
     except BadValue:
         raise
     except Exception as raised:
-        why = f"{type(raised).__name__}: {raised}"
+        why = said(raised)
         raise BadValue(f"the model does not answer ids (1, 1), torch.int64 and below 2: {why}; {SAY}") from raised
     low, high = 1, FAR
     while high - low > 1:
@@ -123,8 +124,6 @@ def must_read_rows(ask: Callable[[Int], Float], device: torch.device) -> None:
     try:
         rows = alike(ask(ids)[1:], ask(ids[1:]))
         turned = not rows and alike(ask(columns)[:, 1:], ask(columns[:, 1:]))
-    except BadValue:
-        raise
     except Exception:  # whatever a model raises at two rows is for the laws to tell
         return
     if turned:

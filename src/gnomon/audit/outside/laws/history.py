@@ -5,8 +5,10 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import nn
 
+from gnomon.audit.outside.answers import refusal
 from gnomon.audit.outside.laws.order import SHORT
 from gnomon.audit.outside.laws.padding import on_the_left
+from gnomon.audit.outside.laws.seeing import first_layer
 from gnomon.audit.outside.rule import Evidence, rule
 from gnomon.audit.outside.target import Target
 from gnomon.audit.subject import NotApplicable
@@ -17,16 +19,46 @@ from gnomon.shapes import Int
     "logits are numbers",
     source="NaN and infinity, which hide whatever else is wrong",
     hint="a division by zero, a softmax over nothing, or weights that were never filled",
+    basic=True,
 )
 def logits_are_numbers(t: Target, n: int) -> Evidence:
     """A text gives a finite number for each entry of the vocabulary at each token."""
     ids = t.ids(2, n)
+    if instead := refusal(t, 2, n):
+        return Evidence(torch.tensor(torch.nan), torch.tensor(0.0), None, ids, 0.0, _refused(t, n, instead))
     logits = t.logits(ids)
-    if logits.shape[:2] != ids.shape:
-        raise ValueError(f"logits are (B, T, V) for ids (B, T): got {tuple(logits.shape)} for {tuple(ids.shape)}")
-    broken = "" if bool(logits.isfinite().all()) else t.broken_weight()
-    cause = f"the weight {broken} is not finite: it was never filled, or training ran away" if broken else ""
+    cause = "" if bool(logits.isfinite().all()) else _not_finite(t, ids)
     return Evidence(logits - logits, torch.zeros_like(logits), None, ids, tolerance=0.0, cause=cause)
+
+
+def _refused(t: Target, n: int, instead: str) -> str:
+    """What a model does that does not answer two rows, and whether it answers less."""
+    less = [(rows, m) for rows, m in ((1, n), (2, 1)) if (rows, m) != (2, n)]
+    answered = [f"{_size(rows, m)}: {'no answer either' if refusal(t, rows, m) else 'answered'}" for rows, m in less]
+    parts = t.module.modules() if "module" in t.can else ()
+    turned = any(isinstance(part, nn.MultiheadAttention) and not part.batch_first for part in parts)
+    hint = "; its nn.MultiheadAttention, made without batch_first=True, reads (T, B, D)" if turned else ""
+    return f"for {_size(2, n)} it {instead} ({'; '.join(answered)}){hint}"
+
+
+def _size(rows: int, n: int) -> str:
+    return f"{rows} row{'s' * (rows > 1)} of {n} token{'s' * (n > 1)}"
+
+
+def _not_finite(t: Target, ids: Int) -> str:
+    """Where NaN and infinities come from, where that can be told."""
+    if broken := t.broken_weight():
+        return f"the weight {broken} is not finite: it was never filled, or training ran away"
+    try:
+        made = first_layer(t, ids)
+    except (NotApplicable, IndexError):
+        made = t.logits(ids)
+    T, without = ids.shape[1], (~made.isfinite()).any(-1).any(0).nonzero().flatten().tolist()
+    if not 0 < len(without) < T:
+        return ""
+    if without == [0]:
+        return "the first token gets NaN: it sees nothing, not even itself: < where <= is meant"
+    return f"tokens {without} get NaN and the others do not: all their keys are hidden, softmax over nothing"
 
 
 @rule(
@@ -37,10 +69,9 @@ def logits_are_numbers(t: Target, n: int) -> Evidence:
 def evaluation_is_deterministic(t: Target, n: int) -> Evidence:
     """Two calls in evaluation mode give the same bits: nothing is drawn."""
     ids = t.ids(2, n)
-    want = t.logits(ids)
-    got = t.logits(ids)
-    got = torch.where(got.isnan() & want.isnan(), 0.0, got)  # NaN twice is the same twice, and has a law of its own
-    want = torch.where(want.isnan(), 0.0, want)
+    want, got = t.logits(ids), t.logits(ids)
+    if not bool((got.isfinite() & want.isfinite()).all()):
+        raise NotApplicable(f"logits of {t.name} are not finite: see whether logits are numbers")
     still = "module" in t.can and any(m.training for m in t.module.modules() if isinstance(m, nn.Dropout))
     cause = "a Dropout is in training mode although the model is in evaluation mode" if still else ""
     return Evidence(got, want, None, ids, tolerance=0.0, cause=cause)
@@ -68,6 +99,8 @@ Call = tuple[str, Callable[[], object]]
 def _asked_again(t: Target, ids: Int, positions: Int | None, calls: list[Call]) -> Evidence:
     """The logits of a short call before and after these calls, up to the first that changes them."""
     want = t.logits(ids, positions=positions)
+    if not bool(want.isfinite().all()):
+        raise NotApplicable(f"logits of {t.name} are not finite: see whether logits are numbers")
     if not torch.equal(t.logits(ids, positions=positions), want):
         raise NotApplicable(f"two calls of {t.name} in a row differ already")
     got, where = want, "" if positions is None else ", asked past the limit,"
