@@ -12,6 +12,10 @@ from gnomon.errors import BadValue
 
 LATE = {**SIZES, "pad_token_id": 1, "max_position_embeddings": 66, "bos_token_id": 0, "type_vocab_size": 1}
 BLOOM = {"vocab_size": VOCAB, "hidden_size": D, "n_layer": LAYERS, "n_head": HEADS, "pad_token_id": 0}
+MPT = {"vocab_size": VOCAB, "d_model": D, "n_heads": HEADS, "n_layers": LAYERS, "max_seq_len": 32}
+#: its table begins after row 1 whatever id its config calls padding
+MPNET = {**LATE, "pad_token_id": 0, "bos_token_id": 2}
+EXPERTS = {**SIZES, "num_local_experts": 4, "num_experts_per_tok": 2}
 BERT = "BertForMaskedLM"
 
 
@@ -60,6 +64,10 @@ def test_no_law_accuses_these_models(cls, settings):
         ("BloomForCausalLM", BLOOM, "decoder-only", None, False, "unknown", None),
         (BERT, SIZES, "encoder-only", 64, True, "changed", None),
         ("RobertaForMaskedLM", LATE, "encoder-only", 64, True, "changed", None),
+        ("MPNetForMaskedLM", MPNET, "encoder-only", 64, True, "changed", None),
+        ("IBertForMaskedLM", LATE, "encoder-only", 64, True, "changed", None),
+        ("YosoForMaskedLM", SIZES, "encoder-only", 64, True, "changed", None),
+        ("MptForCausalLM", MPT, "decoder-only", 32, True, "unknown", None),
         ("BertLMHeadModel", {**SIZES, "is_decoder": True}, "decoder-only", 64, True, "changed", None),
         ("T5ForConditionalGeneration", T5, "encoder-decoder", None, False, "unknown", None),
         ("BartForConditionalGeneration", PAIR, "encoder-decoder", 64, True, "changed", None),
@@ -77,7 +85,13 @@ def test_a_target_is_chosen_by_the_library_of_a_base_class():
     assert type(target(Mine(hf.LlamaConfig(**GROUPED)))).__name__ == "Transformers"
 
 
-@pytest.mark.parametrize(("cls", "settings"), [("LlamaForCausalLM", GROUPED), ("RobertaForMaskedLM", LATE)])
+@pytest.mark.parametrize(
+    ("cls", "settings"),
+    [
+        ("LlamaForCausalLM", GROUPED), ("RobertaForMaskedLM", LATE), ("MPNetForMaskedLM", MPNET),
+        ("IBertForMaskedLM", LATE), ("YosoForMaskedLM", SIZES),
+    ],
+)  # fmt: skip
 def test_positions_count_from_0(cls, settings):
     t = tiny(cls, **settings)
     ids = t.ids(2, 5)
@@ -102,6 +116,40 @@ def test_packed_documents_are_positions_that_begin_again():
 @pytest.mark.parametrize(("cls", "settings"), [("OPTForCausalLM", {**SIZES, "word_embed_proj_dim": D}), (BERT, SIZES)])
 def test_who_does_not_find_documents_is_not_asked(cls, settings):
     assert "packed" not in tiny(cls, **settings).can
+
+
+def test_what_a_forward_hands_on_to_the_model_inside_is_taken_too():
+    """GraniteMoe's head names no use_cache: without it every forward would keep one, and find no documents."""
+    t = tiny("GraniteMoeForCausalLM", **EXPERTS)
+    assert t.can >= {"cache", "cached mask", "cached positions", "reorder", "packed"}
+    ids, docs = t.ids(1, 6), torch.tensor([[0, 0, 0, 1, 1, 1]])
+    assert torch.allclose(t.logits(ids, docs=docs)[:, 3:], t.logits(ids[:, 3:]), atol=1e-4)
+
+
+def test_what_a_forward_keeps_to_itself_is_not():
+    assert "use_cache" not in tiny("LongformerForMaskedLM", **LATE, attention_window=[4] * LAYERS).takes
+
+
+def test_an_embedding_that_gives_more_than_vectors_is_not_looked_into():
+    with pytest.raises(NotApplicable, match="QuantEmbedding"):
+        tiny("IBertForMaskedLM", **LATE).embedding()
+
+
+@pytest.mark.parametrize(
+    ("cls", "settings"),
+    [
+        ("MPNetForMaskedLM", MPNET), ("IBertForMaskedLM", LATE), ("MptForCausalLM", MPT),
+        ("BigBirdForMaskedLM", {**SIZES, "attention_type": "original_full"}),
+        ("SqueezeBertForMaskedLM", {**SIZES, "embedding_size": D, "q_groups": 2, "k_groups": 2, "v_groups": 2}),
+    ],
+)  # fmt: skip
+def test_positions_padding_and_ends_of_these_are_not_accused(cls, settings):
+    assert (
+        gn.audit(
+            tiny(cls, **settings), only=["left padding", "right padding", "past the table", "no two places"]
+        ).failed
+        == ()
+    )
 
 
 def test_a_row_of_a_classifier_is_not_its_tokens():

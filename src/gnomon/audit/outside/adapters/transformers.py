@@ -6,7 +6,6 @@ which is how its masks find them (`transformers.masking_utils.find_packed_sequen
 """
 
 import importlib
-import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy, deepcopy
@@ -36,7 +35,7 @@ class Transformers(Target):
         if some.is_meta:
             raise BadValue("this model was built on the meta device and has no weights to compute with")
         self.model = model.eval()
-        self.takes = frozenset(inspect.signature(model.forward).parameters)
+        self.takes = told_by.taken(model)
         facts = told_by.facts(model)
         super().__init__(
             name or type(model).__name__,
@@ -229,8 +228,12 @@ class Transformers(Target):
 
     def embedding(self) -> nn.Module:
         """See Target. Of an encoder-decoder, that of its decoder."""
-        model = self.model.get_decoder() if self._pairs else self.model
-        return model.get_input_embeddings()  # type: ignore[no-any-return]
+        found = (self.model.get_decoder() if self._pairs else self.model).get_input_embeddings()
+        if not isinstance(found, nn.Embedding):
+            raise NotApplicable(
+                f"{self.name} embeds its tokens by a {type(found).__name__}, which gives more than vectors"
+            )
+        return found
 
     def blocks(self) -> nn.ModuleList:
         """See Target. Of an encoder-decoder, those of its decoder."""

@@ -24,6 +24,7 @@ from gnomon.shapes import Float
 #: last parts of the names of tables of absolute positions, as its models call them
 TABLE = re.compile(r"wpe|(embed|encode)?_?pos(ition)?(al)?s?_?(embed|encod)?(ding|ing)?s?|embed_positions|w_pe")
 FIXED = ("embed_positions", "pos_encoding")  #: those of GPT-J and CTRL, which are not trained
+ENDS = ("mpt",)  #: types of models whose biases are made for `max_seq_len` tokens, which is where they end
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,10 @@ def facts(model: Any) -> Facts:
     embedding = stack.get_input_embeddings()
     vocab = head.out_features if isinstance(head, nn.Linear) else embedding.weight.shape[0]
     tables = list(_tables(stack))
-    pad = config.pad_token_id if _reads_ids(model) else None
-    first = next((table.padding_idx + 1 for table in tables if table.padding_idx is not None), 0)
+    after = next((table.padding_idx for table in tables if table.padding_idx is not None), None)
+    pad = (config.pad_token_id if after is None else after) if _reads_ids(model) else None
+    counted = _counted_from(stack)
+    first = counted if after is None else after + 1
     rotations = tuple(str(rope.get("rope_type", "default")) for rope in _rope_settings(config))
     blocks = (_depth(model.config, _DECODER) if pairs else None) or _depth(config, _DECODER) or 0
     encoder = (_depth(model.config, _ENCODER) or blocks) if pairs else 0
@@ -74,13 +77,13 @@ def facts(model: Any) -> Facts:
         source_vocab=model.get_input_embeddings().weight.shape[0],
         blocks=blocks,
         depth=blocks + encoder,
-        special=frozenset(_special(model)),
+        special=frozenset(_special(model)) | (frozenset() if pad is None else {pad}),
         window=_window(config),
         limit=_limit(stack, config, tables, first),
-        table_ends=bool(tables) or bool(list(_fixed_tables(stack))),
+        table_ends=bool(tables) or bool(list(_fixed_tables(stack))) or config.model_type in ENDS,
         shift=_shift(model, rotations, tables),
         head=isinstance(head, nn.Linear),
-        first_position=first if pad is not None else 0,
+        first_position=first if pad is not None else counted,
         pad_says_padding=pad,
         rotations=rotations,
         routed=any(re.search("Expert|Router|Moe", type(part).__name__) for part in model.modules()),
@@ -133,12 +136,18 @@ def _window(config: Any) -> int | None:
     return int(width)
 
 
-def _tables(stack: nn.Module) -> Iterator[nn.Embedding]:
-    """Its tables of absolute positions."""
+def _tables(stack: nn.Module) -> Iterator[Any]:
+    """Its tables of absolute positions: nn.Embedding, and what I-BERT has in its place."""
     for name, part in stack.named_modules():
-        last = name.rpartition(".")[2]
-        if isinstance(part, nn.Embedding) and TABLE.fullmatch(last):
+        table = isinstance(part, nn.Embedding) or type(part).__name__ == "QuantEmbedding"
+        if table and TABLE.fullmatch(name.rpartition(".")[2]):
             yield part
+
+
+def _counted_from(stack: nn.Module) -> int:
+    """The first number in the list of positions that it keeps, where it keeps one: 2 in YOSO."""
+    kept = (b for name, b in stack.named_buffers() if name.rpartition(".")[2] == "position_ids" and b.numel())
+    return next((int(b.flatten()[0]) for b in kept), 0)
 
 
 def _fixed_tables(stack: nn.Module) -> Iterator[Float]:
@@ -153,12 +162,12 @@ def _reads_ids(model: Any) -> bool:
     return method in own or any(getattr(part, method, None) is not None for part in model.modules())
 
 
-def _limit(stack: nn.Module, config: Any, tables: list[nn.Embedding], first: int) -> int | None:
-    rows = [table.num_embeddings - int(getattr(table, "offset", first)) for table in tables]
+def _limit(stack: nn.Module, config: Any, tables: list[Any], first: int) -> int | None:
+    rows = [len(table.weight) - int(getattr(table, "offset", first)) for table in tables]
     rows += [len(table) for table in _fixed_tables(stack)]
     if rows:
         return min(rows)
-    trained = getattr(config, "max_position_embeddings", None)
+    trained = getattr(config, "max_position_embeddings", None) or getattr(config, "max_seq_len", None)
     for rope in _rope_settings(config):
         trained = rope.get("original_max_position_embeddings") or trained
     return int(trained) if trained is not None and trained > 0 else None
@@ -173,11 +182,21 @@ def _rope_settings(config: Any) -> list[dict[str, Any]]:
     return nested or [rope]
 
 
-def _shift(model: Any, rotations: tuple[str, ...], tables: list[nn.Embedding]) -> Shift:
+def _shift(model: Any, rotations: tuple[str, ...], tables: list[Any]) -> Shift:
     if tables:
         return "changed"
     turns = any("Rotary" in type(part).__name__ for part in model.modules())
     return "kept" if turns and not set(rotations) & set(BY_LENGTH) else "unknown"
+
+
+def taken(model: Any) -> frozenset[str]:
+    """Arguments that its forward takes: its own, and those of the model inside it if it hands others on to that."""
+    own = frozenset(inspect.signature(model.forward).parameters)
+    hands_on = "kwargs" in own and _HANDS_ON.search(inspect.getsource(model.forward)) is not None
+    return own | frozenset(inspect.signature(model.base_model.forward).parameters) if hands_on else own
+
+
+_HANDS_ON = re.compile(r"self\.(?!loss_function)\w+\([^()]*\*\*kwargs")
 
 
 def finds_packed(model: Any) -> bool:
@@ -258,4 +277,4 @@ def rotation(model: Any) -> Rotation | None:
     return None
 
 
-__all__ = ["Facts", "Rotation", "blocks", "facts", "finds_packed", "rotation", "text_config"]
+__all__ = ["Facts", "Rotation", "blocks", "facts", "finds_packed", "rotation", "taken", "text_config"]

@@ -62,6 +62,10 @@ RIGHT: Mapping[str, tuple[str, str]] = {
     "biogpt": ("biogpt", "Pad inputs on the right because BioGPT uses absolute position embeddings."),
     "openai-gpt": ("openai-gpt", "Inputs should be padded on the right because GPT uses absolute position embeddings."),
     "bert": ("bert", "Inputs should be padded on the right because BERT uses absolute position embeddings."),
+    **{
+        page: (page, "Inputs should be padded on the right because BigBird uses absolute position embeddings.")
+        for page in ("big_bird", "bigbird_pegasus")
+    },
     "led": ("led", "Pad inputs on the right. LED uses absolute position embeddings."),
     **{
         page: (page, f"{name} is a model with absolute position embeddings so it's usually advised to pad the inputs "
@@ -69,6 +73,7 @@ RIGHT: Mapping[str, tuple[str, str]] = {
         for page, name in (
             ("albert", "ALBERT"), ("bart", "BART"), ("blenderbot", "Blenderbot"), ("ctrl", "CTRL"),
             ("blenderbot-small", "Blenderbot Small"), ("mobilebert", "MobileBERT"), ("prophetnet", "ProphetNet"),
+            ("squeezebert", "SqueezeBERT"),
         )
     },
 }  # fmt: skip
