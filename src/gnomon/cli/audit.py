@@ -82,7 +82,8 @@ def command(
     """Find faults of position, masks, caches and tying in any model.
 
     TARGET is a run folder, a Hugging Face folder or hub name, a .gguf file or the name of a pulled model; or
-    module:callable or file.py:callable, which is called for a model. Exits with 1 if the model breaks a law.
+    module:callable or file.py:callable, which is called for a model. Exits with 1 if the model breaks a law, or if none
+    of the laws could be judged.
     """
     from gnomon.audit.outside.resolve import resolve
     from gnomon.audit.outside.run import Interrupted, chosen
@@ -167,7 +168,7 @@ def _write(report: "Report", files: dict[str, Path | None]) -> list[str]:
 def _fails(report: "Report", fail_on: tuple[str, ...]) -> bool:
     if NEVER in fail_on:
         return False
-    return not report.ok or any(f.verdict.replace(" ", "-") in fail_on for f in report.findings)
+    return not (report.ok and report.judged) or any(f.verdict.replace(" ", "-") in fail_on for f in report.findings)
 
 
 def _list(as_json: bool) -> None:

@@ -9,10 +9,12 @@ import click
 
 from gnomon.cli.options import (
     TakesModel,
+    also_called,
     device_option,
     import_option,
     json_option,
     quiet_option,
+    saved_dtype_option,
     seed_option,
     threads_option,
 )
@@ -22,10 +24,8 @@ from gnomon.errors import BadValue
 if TYPE_CHECKING:
     from gnomon.generate import Chat, Generation, Strategy, Token
 
-ALIASES = {"max-tokens": "max-new-tokens", "temp": "temperature"}  # what other programs call them; help shows ours
 
-
-@click.command("chat", cls=TakesModel, context_settings={"token_normalize_func": lambda name: ALIASES.get(name, name)})
+@click.command("chat", cls=TakesModel, context_settings=also_called)
 @click.argument("model")
 @click.option("--system", metavar="TEXT", help="What the model is told before you say anything.")
 @click.option("--max-new-tokens", type=click.IntRange(min=1), default=512, show_default=True, help="Longest answer.")
@@ -38,13 +38,7 @@ ALIASES = {"max-tokens": "max-new-tokens", "temp": "temperature"}  # what other 
 )
 @seed_option
 @device_option
-@click.option(
-    "--dtype",
-    type=click.Choice(["saved", "auto", "float32", "bfloat16", "float16", "float64"]),
-    default="saved",
-    show_default=True,
-    help="Floating type of the products; saved: that of the weights (quantised ones: float32).",
-)
+@saved_dtype_option
 @threads_option
 @import_option
 @json_option

@@ -1,4 +1,4 @@
-"""`gnomon generate RUN`: let a trained model go on from a prompt, or write about a source, and watch it write."""
+"""`gnomon generate MODEL`: let a trained model go on from a prompt, or write about a source, and watch it write."""
 
 import sys
 from collections.abc import Iterator
@@ -19,10 +19,12 @@ from gnomon.cli.decoding import (
 )
 from gnomon.cli.failures import INTERRUPTED
 from gnomon.cli.options import (
+    also_called,
     device_option,
     import_option,
     json_option,
     quiet_option,
+    saved_dtype_option,
     seed_option,
     threads_option,
 )
@@ -34,13 +36,9 @@ if TYPE_CHECKING:
     from gnomon.generate import Constraints, Strategy
     from gnomon.models import Writer
 
-ALIASES = {"max-tokens": "max-new-tokens", "temp": "temperature"}  # what other programs call them; help shows ours
 
-
-@click.command(
-    "generate", cls=GroupedCommand, context_settings={"token_normalize_func": lambda name: ALIASES.get(name, name)}
-)
-@click.argument("run", type=click.Path(path_type=Path))
+@click.command("generate", cls=GroupedCommand, context_settings=also_called)
+@click.argument("run", metavar="MODEL", type=click.Path(path_type=Path))
 @click.option("--prompt", "-p", help="What to go on from; '' starts a new document.  [default: standard input]")
 @click.option("--prompt-file", type=click.Path(path_type=Path), help="Read it from a file; - is standard input.")
 @click.option("--source", "-s", help="What an encoder-decoder is to write about, such as a text to translate.")
@@ -58,20 +56,14 @@ ALIASES = {"max-tokens": "max-new-tokens", "temp": "temperature"}  # what other 
 )
 @seed_option
 @device_option
-@click.option(
-    "--dtype",
-    type=click.Choice(["saved", "auto", "float32", "bfloat16", "float16", "float64"]),
-    default="saved",
-    show_default=True,
-    help="Floating type of the products; saved: that of the weights; auto: what this machine is fastest at.",
-)
+@saved_dtype_option
 @threads_option
 @import_option
 @json_option
 @quiet_option
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> None:
-    """Let the model in the folder RUN go on from a prompt, or write about a source.
+    """Let MODEL go on from a prompt, or write about a source: a run, a Hugging Face folder, a .gguf file, a name.
 
     The prompt is --prompt, a file, or standard input, without the line end that closes the last two. A model that
     translates takes its --source from there where none is given; with one, the prompt is how its own text begins.

@@ -1,4 +1,4 @@
-"""`gnomon neighbors RUN WORD...`: what a trained model keeps close together, and a map of it."""
+"""`gnomon neighbors MODEL WORD...`: what a trained model keeps close together, and a map of it."""
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ Near = Mapping[str, Sequence["Neighbor"]]
 
 
 @click.command("neighbors", cls=TakesModel)
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", metavar="MODEL", type=click.Path(path_type=Path))
 @click.argument("words", nargs=-1, metavar="[WORD]...")
 @click.option("--top", type=click.IntRange(min=1), default=8, show_default=True, help="Neighbours of each.")
 @click.option("--sentences", type=click.Path(path_type=Path), help="Look among the lines of this file; - is stdin.")
@@ -38,7 +38,7 @@ def command(
     threads: int | None,
     as_json: bool,
 ) -> None:
-    """Show the tokens that the model in RUN keeps nearest to each WORD, by the cosine of their vectors.
+    """Show the tokens that MODEL keeps nearest to each WORD, by the cosine of their vectors.
 
     With --sentences each WORD is a sentence in quotes, and the nearest lines of the file are shown. --map draws words
     and neighbours, or without words the whole table or file, on the plane of largest variance.

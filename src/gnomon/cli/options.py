@@ -54,6 +54,15 @@ dtype_option = click.option(
     show_default=True,
     help="Floating type of the products; auto takes bfloat16 only where this machine is fast at it.",
 )
+saved_dtype_option = click.option(
+    "--dtype",
+    type=click.Choice(["saved", "auto", "float32", "bfloat16", "float16", "float64"]),
+    default="saved",
+    show_default=True,
+    help="Floating type of the products; saved: that of the weights (quantised ones: float32); auto: the fastest here.",
+)
+ALIASES = {"max-tokens": "max-new-tokens", "temp": "temperature"}  # what other programs call them; help shows ours
+also_called = {"token_normalize_func": lambda name: ALIASES.get(name, name)}
 seed_option = click.option(
     "--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Same seed, same numbers."
 )
@@ -142,6 +151,7 @@ def typed_flags(ctx: click.Context, keys: Mapping[str, str]) -> dict[str, object
 
 
 __all__ = [
+    "also_called",
     "config_options",
     "device_option",
     "dtype_option",
@@ -150,6 +160,7 @@ __all__ = [
     "json_option",
     "lang_option",
     "quiet_option",
+    "saved_dtype_option",
     "seed_option",
     "threads_option",
     "typed_flags",

@@ -59,7 +59,8 @@ class TextKind(Kind):
 
     def next_step(self, folder: Path) -> str:
         """Write."""
-        return f"Let it write: gnomon generate {shlex.quote(str(folder))} --prompt 'def '"
+        beginning = "def " if self.sources == ("stdlib",) else ""
+        return f"Let it write: gnomon generate {shlex.quote(str(folder))} --prompt {shlex.quote(beginning)}"
 
     def anywhere(self) -> Self:
         """The same text, found from any folder."""
