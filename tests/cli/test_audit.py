@@ -98,6 +98,13 @@ def test_a_sound_model_exits_with_0_and_a_broken_one_with_1() -> None:
     assert "FAIL  causality" in ahead.stdout
 
 
+def test_an_audit_that_judges_nothing_says_what_is_missing_and_exits_with_1() -> None:
+    result = gnomon("student:Sound", "--only", "left padding changes")
+    assert result.exit_code == 1
+    assert "told to take a mask of real tokens: Torch(model, masked=...)." in " ".join(result.stdout.splitlines()[-2:])
+    assert gnomon("student:Sound", "--only", "left padding changes", "--fail-on", "never").exit_code == 0
+
+
 def test_fail_on_adds_verdicts_or_takes_all_away() -> None:
     lacking = ("student:Sound", "--only", "causality", "--only", "left padding")
     assert gnomon(*lacking).exit_code == 0

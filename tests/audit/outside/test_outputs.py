@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from gnomon.audit import Finding, Report
 from gnomon.audit.outside.outputs import WRITERS, junit, page, sarif, save
 from gnomon.audit.outside.rule import Verdict
+from gnomon.audit.outside.target import OTHERS
 from gnomon.errors import BadInput, BadValue
 
 HOSTILE = "<script>alert('1')</script> & \"quoted\" ]]> \x1b[31m\x00\ud800 {} %s"
@@ -141,8 +142,14 @@ def test_the_table_says_what_to_do_about_a_failure(report: Report) -> None:
 def test_laws_with_one_reason_stand_together() -> None:
     findings = [finding(name, "not applicable", note="has no cache") for name in ("beam", "reorder")]
     text = str(Report("model", {}, (*findings, finding("other", "not applicable", note="has no mask"))))
-    assert "    beam, reorder\n        has no cache\n    other\n        has no mask" in text
-    assert text.count("has no cache") == 1
+    assert "    has no cache (beam, reorder)\n    has no mask (other)\n" in text
+
+
+def test_what_does_not_apply_is_short() -> None:
+    """The model's name is above, and what makes no sense for it is counted."""
+    reasons = [("beam", "GPT has no beam"), ("source", OTHERS), ("table", OTHERS)]
+    text = str(Report("GPT", {}, tuple(finding(law, "not applicable", note=note) for law, note in reasons)))
+    assert f"\n    has no beam (beam)\n    {OTHERS} (2 laws)\n" in text
 
 
 @pytest.mark.parametrize(
@@ -152,12 +159,13 @@ def test_laws_with_one_reason_stand_together() -> None:
         (["pass", "by design"], "model obeys every law that could be judged but 1 law that it breaks by design"),
         (["pass", "not observable"], "1 law could not be seen in it."),
         (["FAIL", "by design"], "model breaks 1 law, and 1 more by design"),
-        (["not applicable"], "Nothing was shown about model."),
+        (["not applicable"], "Nothing was judged about model: the reason."),
         ([], "no law was asked"),
     ],
 )
 def test_the_last_line_says_what_the_counts_mean(verdicts: list[Verdict], meaning: str) -> None:
-    report = Report("model", {}, tuple(finding(f"law {n}", verdict) for n, verdict in enumerate(verdicts)))
+    findings = (finding(f"law {n}", verdict, note="the reason") for n, verdict in enumerate(verdicts))
+    report = Report("model", {}, tuple(findings))
     assert meaning in " ".join(str(report).split())
 
 

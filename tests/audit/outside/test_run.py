@@ -136,7 +136,18 @@ def test_an_unknown_law_names_the_nearest(given: dict[str, list[str]]) -> None:
         gn.audit(Means(), **given)
 
 
+def test_one_law_may_stand_without_a_list() -> None:
+    assert [found.law for found in gn.audit(Means(), only="causality").findings] == ["causality"]
+    assert [law.name for law in chosen("c", "causality")] == [law.name for law in chosen(["c"], ["causality"])]
+    check(Means(), only="causality")
+    laws_of(Means, only="causality", skip="call")("causality")
+    with pytest.raises(BadValue, match="unknown law 'causalty'"):
+        gn.audit(Means(), only="causalty")
+
+
 def test_no_law_is_asked_by_an_empty_name() -> None:
+    with pytest.raises(BadValue, match="unknown law ''"):
+        chosen("", [])
     with pytest.raises(BadValue, match="unknown law ''"):
         chosen([""], [])
 
@@ -183,6 +194,27 @@ def test_check_raises_with_the_report() -> None:
     check(Means(), only=["causality"])
     with pytest.raises(AssertionError, match="Changing a token changes no logits before it"):
         check(Means(ahead=True), only=["causality"])
+
+
+def test_the_first_line_of_an_assertion_says_what_is_broken() -> None:
+    with pytest.raises(AssertionError) as broken:
+        check(Means(ahead=True), only=["causality", "prefix = beginning"])
+    first, second, *_ = str(broken.value).splitlines()
+    assert first == (
+        "Means breaks causality, prefix = beginning: every token sees all others: the mask does not arrive where "
+        "attention is computed"
+    )
+    assert second == ""
+
+
+def test_a_check_that_judges_nothing_fails() -> None:
+    with pytest.raises(AssertionError) as nothing:
+        check(Means(), only=["cached = full", "left padding changes"])
+    assert str(nothing.value) == (
+        "Nothing was judged about Means: Means was not told to have a cache: Torch(model, stepped=...); Means was not "
+        "told to take a mask of real tokens: Torch(model, masked=...)."
+    )
+    check(Means(), only=["cached = full", "causality"])
 
 
 class Silent(Target):

@@ -5,19 +5,21 @@ from pathlib import Path
 
 import torch
 
-import gnomon
+from gnomon import errors
 from gnomon.audit.outside.target import Target
 from gnomon.audit.subject import NotApplicable
 from gnomon.errors import GnomonError
 
-OURS = tuple(Path(str(package.__file__)).resolve().parent for package in (gnomon, torch))
+OURS = tuple(Path(str(package.__file__)).resolve().parent for package in (errors, torch))
 REFUSES = (NotApplicable, NotImplementedError, MemoryError, torch.cuda.OutOfMemoryError)  #: no fault of the model's
 
 
 def said(raised: BaseException) -> str:
     """What was raised, in one line, and the innermost line outside Gnomon and torch: "KeyError: 3, at model.py:24"."""
     told = f"{type(raised).__name__}: {one_line(str(raised))}"
-    lines = [(Path(frame.f_code.co_filename), line) for frame, line in traceback.walk_tb(raised.__traceback__)]
+    lines = [
+        (Path(frame.f_code.co_filename).resolve(), line) for frame, line in traceback.walk_tb(raised.__traceback__)
+    ]
     theirs = [(file, line) for file, line in lines if not any(file.is_relative_to(home) for home in OURS)]
     theirs = [(file, line) for file, line in theirs if not file.name.startswith("<frozen")]
     return f"{told}, at {_shown(theirs[-1][0])}:{theirs[-1][1]}" if theirs else told

@@ -44,6 +44,11 @@ class Report:
         return not self.failed
 
     @property
+    def judged(self) -> bool:
+        """Whether anything was seen of it at all: that it obeys a law or breaks one."""
+        return any(f.verdict in ("FAIL", "pass", "by design") for f in self.findings)
+
+    @property
     def counts(self) -> dict[Verdict, int]:
         """How many findings there are of each verdict."""
         return {verdict: len(self.of(verdict)) for verdict in get_args(Verdict)}

@@ -18,7 +18,9 @@ import torch
 from torch import nn
 
 from gnomon.audit.outside.adapters import target as adapted
+from gnomon.audit.outside.consequences import told
 from gnomon.audit.outside.laws import RULES, concerns
+from gnomon.audit.outside.outputs.words import headline
 from gnomon.audit.outside.report import Report
 from gnomon.audit.outside.rule import LENGTH, Finding, Rule
 from gnomon.audit.outside.target import Target
@@ -39,8 +41,8 @@ class Interrupted(KeyboardInterrupt):
 def audit(
     model: Any,
     *,
-    only: Iterable[str] = (),
-    skip: Iterable[str] = (),
+    only: str | Iterable[str] = (),
+    skip: str | Iterable[str] = (),
     seed: int = 0,
     length: int = LENGTH,
     progress: Progress | None = None,
@@ -49,7 +51,7 @@ def audit(
 
     model     a Target, a model of Gnomon, transformers, x-transformers or litgpt, any torch module or function from ids
               (B, T) to logits (B, T, V)
-    only      names of the laws to ask, or how they begin; skip: of those to leave out
+    only      names of the laws to ask, or how they begin, one or several; skip: of those to leave out
     seed      of all that is drawn: the same seed gives the same report
     length    tokens of the inputs
     progress  called before each law with its number, how many there are and its name, and once after the last
@@ -70,7 +72,7 @@ def audit(
             tell(len(rules), len(rules), "")
         except KeyboardInterrupt:
             raise Interrupted(Report(subject.name, about(subject, length), tuple(findings)), len(rules)) from None
-        return Report(subject.name, about(subject, length), tuple(findings))
+        return Report(subject.name, about(subject, length), told(findings))
 
 
 @contextmanager
@@ -85,18 +87,21 @@ def _kept(model: Any) -> Iterator[None]:
             module.training = training
 
 
-def check(model: Any, *, only: Iterable[str] = (), skip: Iterable[str] = (), seed: int = 0) -> None:
+def check(model: Any, *, only: str | Iterable[str] = (), skip: str | Iterable[str] = (), seed: int = 0) -> None:
     """Raise AssertionError with the report unless the model obeys every law: one line in anybody's own tests.
+
+    Its first line says what is broken. It is raised, too, if no law could be judged: such a test would show nothing.
 
     def test_positions():
         gn.audit.check(MyModel())
     """
     report = audit(model, only=only, skip=skip, seed=seed)
-    assert report.ok, f"\n{report}"
+    assert report.ok, f"{headline(report)}\n\n{report}"
+    assert report.judged, headline(report)
 
 
 def laws_of(
-    make: Callable[[], Any], *, only: Iterable[str] = (), skip: Iterable[str] = (), seed: int = 0
+    make: Callable[[], Any], *, only: str | Iterable[str] = (), skip: str | Iterable[str] = (), seed: int = 0
 ) -> Callable[[str], None]:
     """A test function for pytest that asks each law as a test of its own, so that one that fails is seen by its name.
 
@@ -118,13 +123,14 @@ def laws_of(
         found = report[law]
         if found.verdict not in ("pass", "FAIL"):
             pytest.skip(f"{found.verdict}: {found.note} {found.link}".rstrip())
-        assert report.ok, f"\n{report}"
+        assert report.ok, f"{headline(report)}\n\n{report}"
 
     return test
 
 
-def chosen(only: Iterable[str], skip: Iterable[str]) -> Sequence[Rule]:
-    """The laws asked for, in their own order; a name may be the beginning of names."""
+def chosen(only: str | Iterable[str], skip: str | Iterable[str]) -> Sequence[Rule]:
+    """The laws asked for, in their own order; a name may be the beginning of names, and one may stand alone."""
+    only, skip = ([names] if isinstance(names, str) else names for names in (only, skip))
     asked = {name for text in only for name in named(text)} or set(RULES)
     left_out = {name for text in skip for name in named(text)}
     return [found for name, found in RULES.items() if name in asked - left_out]

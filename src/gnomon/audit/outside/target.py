@@ -57,6 +57,7 @@ OFFERS: Mapping[Ability, str] = {
     "resize": "cannot change its vocabulary",
     "table": "shows no table of angles",
 }
+OTHERS = "asked of other kinds of models, or of a Target of your own"  #: where an ability would make no sense
 #: what an encoding promises when all positions move by the same amount: the logits stay, or they change
 Shift = Literal["kept", "changed", "unknown"]
 
@@ -230,7 +231,7 @@ class Target:
 
     def lacks(self, ability: Ability) -> str:
         """Why a law that needs this ability does not apply."""
-        return f"{self.name} {OFFERS[ability]}"
+        return OTHERS if ability == "source" else f"{self.name} {OFFERS[ability]}"
 
     def rng(self, stream: int = 0) -> torch.Generator:
         """A fresh stream of random numbers, the same every time; another stream gives others."""
@@ -306,4 +307,4 @@ class Target:
             return 0.0
 
 
-__all__ = ["OFFERS", "Ability", "Because", "Shift", "Target"]
+__all__ = ["OFFERS", "OTHERS", "Ability", "Because", "Shift", "Target"]

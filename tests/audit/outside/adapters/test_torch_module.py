@@ -1,11 +1,17 @@
 """Somebody's module as it is: what can be found out is, what cannot be asked is refused with what to give."""
 
+import inspect
+import re
+from typing import get_args
+
 import pytest
 import torch
 from torch import nn
 
 import gnomon as gn
 from gnomon.audit import NotApplicable, Torch
+from gnomon.audit.outside.adapters.torch_module import TOLD
+from gnomon.audit.outside.target import OTHERS, Ability
 from gnomon.errors import BadValue
 
 V, D = 11, 8
@@ -231,8 +237,21 @@ def test_a_combination_that_nobody_offered_is_not_applicable():
     mask = torch.ones(1, 3).bool()
     with pytest.raises(NotApplicable, match="combination"):
         target.logits(target.ids(1, 3), mask=mask, docs=mask.long())
-    with pytest.raises(NotApplicable, match="has no cache"):
+    with pytest.raises(NotApplicable, match="not told to have a cache"):
         target.step(None, target.ids(1, 3))
+
+
+def test_what_was_not_told_names_the_argument_that_tells_it():
+    target = Torch(Model(), name="GPT")
+    arguments = set(inspect.signature(Torch).parameters)
+    for ability in get_args(Ability):
+        lacks = target.lacks(ability)
+        if ability in TOLD:
+            assert re.fullmatch(r"GPT was not told to [a-z ]+: Torch\(model, (\w+)=\.\.\.\)", lacks)[1] in arguments
+        else:
+            assert lacks == (OTHERS if ability != "module" else "GPT is no torch module that could be looked into")
+    assert gn.audit(target, only="cached")["cached = full"].note == target.lacks("cache")
+    assert Torch(Model(), stepped=lambda model, state, ids: (model(ids), None)).can > target.can
 
 
 def test_an_audit_of_a_module_changes_none_of_its_numbers():

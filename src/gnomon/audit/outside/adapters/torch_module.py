@@ -14,12 +14,22 @@ import torch
 from torch import nn
 
 from gnomon.audit.outside.adapters.probe import blocks_of, has, logits_of, probe, required, takes
-from gnomon.audit.outside.target import Ability, Because, Shift, Target
+from gnomon.audit.outside.target import OTHERS, Ability, Because, Shift, Target
 from gnomon.audit.subject import NotApplicable
 from gnomon.errors import BadValue
 from gnomon.models.config import Architecture
 from gnomon.shapes import Bool, Float, Int
 
+#: ability -> the argument that gives it, and what the model was not told to do without it
+TOLD: Mapping[Ability, tuple[str, str]] = {
+    "mask": ("masked", "take a mask of real tokens"),
+    "positions": ("placed", "take positions"),
+    "placed mask": ("placed_mask", "take positions beside a mask"),
+    "packed": ("packed", "take packed documents"),
+    "cache": ("stepped", "have a cache"),
+    "loss": ("loss", "compute a loss"),
+    "padded loss": ("padded_loss", "compute a loss of a batch with padding"),
+}
 UNTOLD = 901  #: stream of the source that an encoder-decoder reads until it is told another
 
 
@@ -187,6 +197,15 @@ class Torch(Target):
         if self.source_masked is None:
             raise NotApplicable(f"{self.name} takes no mask of its source")
         return self.source_masked(self.model, source, self.read_mask, ids)
+
+    def lacks(self, ability: Ability) -> str:
+        """See Target. What a model may only have been told too little of is told by which argument."""
+        if ability == "module":
+            return super().lacks(ability)
+        if ability not in TOLD:
+            return OTHERS
+        argument, does = TOLD[ability]
+        return f"{self.name} was not told to {does}: Torch(model, {argument}=...)"
 
     def told(self, source: Int, mask: Bool | None = None) -> "Torch":
         """See Target."""

@@ -136,6 +136,13 @@ interior_padding = padding_law("interior", "inside", inside, False, "positions c
 interior_padding_placed = padding_law("interior", "inside", inside, True, "positions counted in slots", HIDE)
 
 
+#: what is said of a model that takes rows for tokens
+TURNED = (
+    "rows see each other at the same token, and tokens of a row do not: attention reads (T, B), so that "
+    "batch_first=True, or a transpose, is missing"
+)
+
+
 @rule(
     "batch mates change nothing",
     source="statistics, lengths or random numbers shared by the rows of a batch",
@@ -144,7 +151,18 @@ interior_padding_placed = padding_law("interior", "inside", inside, True, "posit
 def batch_mates(t: Target, n: int) -> Evidence:
     """A row gives the same logits alone and among other rows."""
     ids = t.ids(3, n)
-    return Evidence(t.logits(ids), torch.cat([t.logits(row[None]) for row in ids]), None, ids)
+    got, want = t.logits(ids), torch.cat([t.logits(row[None]) for row in ids])
+    turned = n > 1 and not near(t, got, want) and _is_turned(t, ids)
+    return Evidence(got, want, None, ids, cause=TURNED if turned else "")
+
+
+def _is_turned(t: Target, ids: Int) -> bool:
+    """Whether a token of ids (B, T) changes the same token of all rows and no other token."""
+    changed = ids.clone()
+    changed[0, 0] = t.other(ids)[0, 0]
+    before, after = t.logits(ids), t.logits(changed)
+    moved = ((after - before).abs() > t.tolerance(before)).any(-1)
+    return bool(moved[:, 0].all()) and not bool(moved[:, 1:].any())
 
 
 @rule(
@@ -228,7 +246,8 @@ def _gradient(t: Target, ids: Int, mask: Bool, given: Bool | None) -> Float:
 
 
 __all__ = [
-    "alone", "an_empty_row_is_harmless", "batch_mates", "counted", "interior_padding", "interior_padding_placed",
-    "left_padding", "left_padding_placed", "masked_tokens_get_no_gradient", "must_not_count_slots", "near",
-    "on_the_left", "on_the_right", "packed_is_separate", "real", "right_padding", "right_padding_placed",
+    "TURNED", "alone", "an_empty_row_is_harmless", "batch_mates", "counted", "interior_padding",
+    "interior_padding_placed", "left_padding", "left_padding_placed", "masked_tokens_get_no_gradient",
+    "must_not_count_slots", "near", "on_the_left", "on_the_right", "packed_is_separate", "real", "right_padding",
+    "right_padding_placed",
 ]  # fmt: skip

@@ -3,9 +3,10 @@
 import textwrap
 from collections.abc import Iterable, Iterator
 
-from gnomon.audit.outside.outputs.words import counted, details, grouped, meaning, number
+from gnomon.audit.outside.outputs.words import counted, counted_laws, details, grouped, meaning, number
 from gnomon.audit.outside.report import Report
 from gnomon.audit.outside.rule import Finding, Verdict
+from gnomon.audit.outside.target import OTHERS
 
 CODES: dict[Verdict, str] = {
     "FAIL": "1;31",
@@ -72,13 +73,12 @@ def _broken(found: Finding, width: int, colour: bool) -> list[str]:
 
 
 def _left_open(report: Report, verdict: Verdict, width: int, colour: bool) -> list[str]:
-    """Laws about which nothing could be said; those with the same reason together."""
-    groups = grouped(report.of(verdict))
-    lines = [
-        line
-        for reason, laws in groups.items()
-        for line in [*_wrapped(", ".join(laws), width, INDENT), *_wrapped(reason, width, 2 * INDENT)]
-    ]
+    """Laws about which nothing could be said; those with the same reason together, those for others counted."""
+    lines: list[str] = []
+    for reason, laws in grouped(report.of(verdict)).items():
+        named = counted_laws(len(laws)) if reason == OTHERS else ", ".join(laws)
+        said = f"{reason.removeprefix(f'{report.target} ')} ({named})"
+        lines += textwrap.wrap(said, width, initial_indent=INDENT, subsequent_indent=2 * INDENT)
     return [_painted(verdict, CODES[verdict], colour), *lines] if lines else []
 
 

@@ -45,7 +45,7 @@ def grouped(findings: Iterable[Finding]) -> dict[str, list[str]]:
 def counted(report: Report) -> str:
     """The counts in words: "5 laws: 1 FAIL, 4 pass"."""
     counts = ", ".join(f"{n} {verdict}" for verdict, n in report.counts.items() if n)
-    return f"{_laws(len(report.findings))}: {counts}" if counts else "no law was asked"
+    return f"{counted_laws(len(report.findings))}: {counts}" if counts else "no law was asked"
 
 
 def meaning(report: Report) -> str:
@@ -54,17 +54,27 @@ def meaning(report: Report) -> str:
     unseen = report.counts["not observable"]
     if broken:
         also = f", and {meant} more by design, as its documentation says" if meant else ""
-        verdict = f"{report.target} breaks {_laws(broken)}{also}."
+        verdict = f"{report.target} breaks {counted_laws(broken)}{also}."
     elif report.counts["pass"]:
-        but = f" but {_laws(meant)} that it breaks by design, as its documentation says" if meant else ""
+        but = f" but {counted_laws(meant)} that it breaks by design, as its documentation says" if meant else ""
         verdict = f"{report.target} obeys every law that could be judged{but}."
     else:
-        verdict = f"Nothing was shown about {report.target}."
-    return verdict + (f" {_laws(unseen)} could not be seen in it." if unseen else "")
+        why = "; ".join(grouped(report.findings)) or "no law was asked"
+        verdict = f"Nothing was judged about {report.target}: {why}."
+    return verdict + (f" {counted_laws(unseen)} could not be seen in it." if unseen else "")
 
 
-def _laws(n: int) -> str:
+def headline(report: Report) -> str:
+    """One line that says what is wrong: which laws are broken, and what the first one looks like."""
+    if report.ok:
+        return meaning(report)
+    laws = ", ".join(found.law for found in report.failed)
+    return f"{report.target} breaks {laws}: {report.failed[0].note}"
+
+
+def counted_laws(n: int) -> str:
+    """ "1 law", "2 laws"."""
     return "1 law" if n == 1 else f"{n} laws"
 
 
-__all__ = ["counted", "details", "grouped", "meaning", "number", "size"]
+__all__ = ["counted", "counted_laws", "details", "grouped", "headline", "meaning", "number", "size"]
