@@ -6,6 +6,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import gnomon as gn
+from gnomon.audit.outside.laws.places import POSITIONAL
 
 TABLE = 64
 
@@ -180,3 +181,101 @@ def test_experts_that_a_text_does_not_need_are_not_called_unused():
     model = GPT()
     model.blocks[1] = nn.Sequential(model.blocks[1], Experts())
     assert gn.audit(model, only=[USED])[USED].verdict == "pass"
+
+
+class TwoEnds(GPT):
+    """An actor and a critic; and an end for whole texts, which this call does not ask for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.critic_mlp, self.cls_head = nn.Linear(32, 16), nn.Linear(32, 2)
+        self.middle, self.last = nn.Linear(32, 8), nn.Linear(8, 1)
+
+    def forward(self, ids):
+        x = self.entered(ids)
+        for block in self.blocks:
+            x = block(x)
+        x = self.ln_f(x)
+        return self.head(x), {"value": [self.last(self.middle(x))]}
+
+
+def test_what_is_given_beside_logits_is_a_use_and_ends_for_other_tasks_are_not_accused():
+    assert gn.audit(TwoEnds(), only=[USED])[USED].verdict == "pass"
+
+
+class ByName(GPT):
+    """Blocks that are called by the names of their arguments, a mask before the vectors."""
+
+    class Block(Block):
+        def forward(self, mask, x):
+            q, k, v = (y.unflatten(-1, (4, -1)).transpose(1, 2) for y in self.qkv(self.n1(x)).chunk(3, -1))
+            y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask[:, None]).transpose(1, 2).flatten(2)
+            return (x + self.o(y) + self.ffn(self.n2(x)),)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(ByName.Block(32, 4) for _ in range(3))
+
+    def forward(self, ids):
+        x = self.entered(ids)
+        mask = torch.full((*ids.shape, ids.shape[1]), -torch.inf).triu(1)
+        for block in self.blocks:
+            (x,) = block(mask=mask, x=x)
+        return self.head(self.ln_f(x))
+
+
+class ForgottenByName(ByName):
+    def entered(self, ids):
+        return self.wte(ids)
+
+
+class InTheLastByName(ByName):
+    """Positions in the last block alone, so that what a block is given has to be turned to show them."""
+
+    class Block(ByName.Block):
+        last = False
+
+        def forward(self, mask, x):
+            return super().forward(
+                mask, x + torch.arange(x.shape[1])[:, None] * torch.linspace(0, 1, 32) if self.last else x
+            )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(InTheLastByName.Block(32, 4) for _ in range(3))
+        self.blocks[2].last = True
+
+    def entered(self, ids):
+        return self.wte(ids) + 0 * self.wpe(self.places(ids))
+
+
+def test_blocks_that_are_called_by_name_are_looked_into():
+    assert gn.audit(ByName(), only=[REACHES])[REACHES].verdict == "pass"
+    assert gn.audit(InTheLastByName(), only=[REACHES])[REACHES].verdict == "pass"
+    assert gn.audit(ForgottenByName(), only=[REACHES])[REACHES].verdict == "FAIL"
+
+
+class Shifted(GPT):
+    """Half of each vector comes from the token before: alike at all places but the first, and no position is added."""
+
+    def entered(self, ids):
+        x = self.wte(ids)
+        return torch.cat([x[..., :16], F.pad(x[:, :-1, 16:], (0, 0, 1, 0))], -1)
+
+
+def test_tokens_that_met_before_the_first_block_are_not_taken_for_places():
+    found = gn.audit(Shifted(), only=[APART])[APART]
+    assert found.verdict == "not applicable"
+    assert "have met" in found.note
+
+
+@pytest.mark.parametrize("name", ["transformer.wpe.weight", "pos_emb.weight", "rope", "embed_positions.weight", "pe"])
+def test_names_of_parts_for_positions(name):
+    assert POSITIONAL.search(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["decomposition.weight", "transpose", "exposed.bias", "properties", "post_norm.weight"]
+)
+def test_names_of_other_parts(name):
+    assert not POSITIONAL.search(name)

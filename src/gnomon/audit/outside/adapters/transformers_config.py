@@ -166,7 +166,7 @@ def _limit(stack: nn.Module, config: Any, tables: list[Any], first: int) -> int 
     rows = [len(table.weight) - int(getattr(table, "offset", first)) for table in tables]
     rows += [len(table) for table in _fixed_tables(stack)]
     if rows:
-        return min(rows)
+        return min(rows) - int(getattr(config, "ngram", 0) > 0)  # ProphetNet looks a place ahead
     trained = getattr(config, "max_position_embeddings", None) or getattr(config, "max_seq_len", None)
     for rope in _rope_settings(config):
         trained = rope.get("original_max_position_embeddings") or trained

@@ -1,10 +1,21 @@
-"""A law of parts: what is made is used."""
+"""A law of parts: what is made is used.
+
+What else a model gives beside logits, a value say, counts as a use. An end for another task, which this call does not
+ask for, is not accused.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
 
 import torch
 
 from gnomon.audit.outside.rule import Evidence, rule
 from gnomon.audit.outside.target import Target
 from gnomon.audit.subject import NotApplicable
+from gnomon.shapes import Float, Int
+
+#: first parts of the names of what reads a whole text, or is trained beside the logits
+ENDS = re.compile(r"head|classif|pool|score|value|critic|reward", re.IGNORECASE)
 
 
 @rule(
@@ -19,15 +30,20 @@ def every_part_is_used(t: Target, n: int) -> Evidence:
     if not t.uses_all or t.routed:
         raise NotApplicable(f"nobody says that {t.name} uses all of its weights for every text")
     asked = t.redrawn() or t.copy()
-    weights = {name: w for name, w in asked.module.named_parameters() if w.requires_grad and not chosen_among(name)}
+    weights = {
+        name: w
+        for name, w in asked.module.named_parameters()
+        if w.requires_grad and not chosen_among(name) and not is_another_end(name)
+    }
     if not weights:
         raise NotApplicable(f"{t.name} has no weights that are trained")
     with torch.enable_grad():
-        logits = asked.logits(t.ids(2, n))
+        logits, given = all_given(asked, t.ids(2, n))
         if not logits.requires_grad:
             raise NotApplicable(f"no gradient comes back from the logits of {t.name}")
-        drawn = torch.randn(logits.shape, generator=t.rng(8)).to(logits)
-        grads = torch.autograd.grad((logits * drawn).sum(), list(weights.values()), allow_unused=True)
+        rng = t.rng(8)
+        total = sum((x * torch.randn(x.shape, generator=rng).to(x)).sum() for x in (logits, *given))
+        grads = torch.autograd.grad(total, list(weights.values()), allow_unused=True)
     idle = [
         name for (name, w), g in zip(weights.items(), grads, strict=True) if g is None or (w.dim() > 1 and not g.any())
     ]
@@ -36,9 +52,35 @@ def every_part_is_used(t: Target, n: int) -> Evidence:
     return Evidence(got, torch.zeros(()), tolerance=0.0, cause=f"no logit depends on {named}" if idle else "")
 
 
+def all_given(t: Target, ids: Int) -> tuple[Float, list[Float]]:
+    """Logits (B, T, V), and all else that comes out of the model and has a gradient."""
+    out: list[Float] = []
+    handle = t.module.register_forward_hook(lambda _, __, made: out.extend(tensors(made)))
+    try:
+        logits = t.logits(ids)
+    finally:
+        handle.remove()
+    return logits, [x for x in out if x.requires_grad and x.is_floating_point()]
+
+
+def tensors(made: object) -> Iterator[Float]:
+    """All that are in what a forward returns."""
+    if isinstance(made, torch.Tensor):
+        yield made
+    elif isinstance(made, Mapping | list | tuple):
+        for part in made.values() if isinstance(made, Mapping) else made:
+            yield from tensors(part)
+
+
+def is_another_end(name: str) -> bool:
+    """Whether a weight lies at the end of a model, outside its lists, in a part for something else than its tokens."""
+    parts = name.split(".")
+    return not any(part.isdigit() for part in parts) and any(ENDS.search(part) for part in parts[:-1])
+
+
 def chosen_among(name: str) -> bool:
     """Whether a weight lies in a list within a list, as experts do, of which a text may need a few alone."""
     return sum(part.isdigit() for part in name.split(".")) > 1
 
 
-__all__ = ["chosen_among", "every_part_is_used"]
+__all__ = ["all_given", "chosen_among", "every_part_is_used", "is_another_end", "tensors"]

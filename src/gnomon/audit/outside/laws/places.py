@@ -6,18 +6,23 @@ positions the last token is given the same whatever the order of those before it
 """
 
 import re
+from typing import Any
 
 import torch
 from torch import nn
 
 from gnomon.audit.outside.laws.embedding import entering
-from gnomon.audit.outside.laws.seeing import first_layer
+from gnomon.audit.outside.laws.heads import have_met
 from gnomon.audit.outside.rule import Evidence, rule
 from gnomon.audit.outside.target import Target
 from gnomon.audit.subject import NotApplicable
 from gnomon.shapes import Float, Int
 
-POSITIONAL = re.compile(r"pos(?!t)|wpe|rope|rotary|alibi|sinusoid|timing|(^|\.)pe($|\.)", re.IGNORECASE)
+#: names of parts for positions; not "decomposition", "expose" or "property"
+POSITIONAL = re.compile(
+    r"(?<!com)position|rotary|alibi|sinusoid|(^|[._\d])(pos|w?pe|rope|timing)(?![a-z])|(^|[._])pos_?(emb|enc)",
+    re.IGNORECASE,
+)
 LONGEST = 128  #: tokens of a text whose places are compared
 
 
@@ -34,9 +39,9 @@ def a_position_reaches_attention(t: Target, n: int) -> Evidence:
     asked = t.redrawn() or t
     ids = t.ids(2, max(n, 4))
     turned = torch.cat([ids[:, :-1].flip(1), ids[:, -1:]], 1)
-    reached = differ(first_layer(asked, turned)[:, -1], first_layer(asked, ids)[:, -1])
-    blocks = asked.blocks()
-    reached = reached or any(differ(after(asked, b, ids, True), after(asked, b, ids, False)) for b in blocks[1:])
+    first, *others = asked.blocks()
+    reached = differ(after(asked, first, turned), after(asked, first, ids))
+    reached = reached or any(differ(after(asked, b, ids, turned=True), after(asked, b, ids)) for b in others)
     if not reached and not (part := positional(asked)):
         raise NotApplicable(f"{t.name} has no part that is named after positions: the mask alone tells it order")
     cause = "" if reached else f"{part} is there, but the order of tokens reaches no block"
@@ -51,24 +56,34 @@ def positional(t: Target) -> str:
     return next((name for name in names if POSITIONAL.search(name)), "")
 
 
-def after(t: Target, block: nn.Module, ids: Int, turned: bool) -> Float:
+def after(t: Target, block: nn.Module, ids: Int, turned: bool = False) -> Float:
     """What a block makes of the last token (B, D), the vectors of those before it in their order or turned round."""
     out: list[Float] = []
 
-    def turn(_: nn.Module, args: tuple[Float, ...]) -> tuple[Float, ...]:
-        x = args[0]
-        return (torch.cat([x[:, :-1].flip(1), x[:, -1:]], 1) if turned else x, *args[1:])
+    def is_vectors(x: object) -> bool:
+        alike = isinstance(x, torch.Tensor) and x.dim() == 3 and x.shape[:2] == ids.shape and x.is_floating_point()
+        return alike and x.shape[2] != ids.shape[1]  # else it may be a mask (B, T, T)
 
-    def keep(_: nn.Module, args: object, made: Float | tuple[Float, ...]) -> None:
-        out.append(made if isinstance(made, torch.Tensor) else made[0])
+    def turn(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        given = dict(enumerate(args)) | kwargs
+        at = next((key for key, x in given.items() if is_vectors(x)), None)
+        if at is None:
+            raise NotApplicable(f"the blocks of {t.name} are given no vectors (B, T, D)")
+        given[at] = torch.cat([given[at][:, :-1].flip(1), given[at][:, -1:]], 1)
+        return tuple(given[i] for i in range(len(args))), {key: given[key] for key in kwargs}
 
-    handles = [block.register_forward_pre_hook(turn), block.register_forward_hook(keep)]
+    def keep(_: nn.Module, args: object, made: Any) -> None:
+        out.extend(x for x in (made if isinstance(made, tuple) else (made,))[:1] if is_vectors(x))
+
+    handles = [block.register_forward_hook(keep)]
+    if turned:
+        handles.append(block.register_forward_pre_hook(turn, with_kwargs=True))
     try:
         t.logits(ids)
     finally:
         for handle in handles:
             handle.remove()
-    if not out or out[-1].dim() != 3 or out[-1].shape[:2] != ids.shape:
+    if not out:
         raise NotApplicable(f"the blocks of {t.name} make no vectors (B, T, D)")
     return out[-1][:, -1]
 
@@ -87,6 +102,11 @@ def differ(a: Float, b: Float) -> bool:
 def no_two_places_are_one(t: Target, n: int) -> Evidence:
     """Where positions are added to token vectors, one token is given another vector at each place."""
     T = LONGEST if t.limit is None else min(LONGEST, t.limit)
+    ids = t.ids(2, T)
+    ids[1, 1:] = ids[0, 1:]
+    ids[1, :1] = t.other(ids[:1])[:, :1]
+    if have_met(entering(t, ids)):
+        raise NotApplicable(f"tokens of {t.name} have met before its first block")
     ids = t.ids(1, 1).expand(1, T).contiguous()
     x = entering(t, ids)[0].detach().double()
     alike = (x[:, None] - x[None]).abs().amax(-1) <= 1e-6 * x.abs().amax()
