@@ -1,12 +1,19 @@
 """Faults seeded into Gnomon's own code, each in a model under an encoding that shows it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
+
+import torch
 
 from gnomon.audit.mutants import MUTANTS
 from gnomon.audit.outside.adapters.gnomon import Gnomon
-from gnomon.audit.outside.faults.fault import Fault
+from gnomon.audit.outside.faults.fault import Fault, Planting
 from gnomon.audit.subject import Subject
+from gnomon.layout import Layout
+from gnomon.positions import Learned, PositionEncoding, Sinusoidal
+from gnomon.shapes import Float, Int
 
 FAR: dict[str, Any] = {"options": {"max_positions": 8192}}  #: a model that far positions may be asked of
 PAIR: dict[str, Any] = {"architecture": "encoder-decoder"}
@@ -50,21 +57,56 @@ SEEDED: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
 )
 
 
+REACHES, APART = "a position reaches attention", "no two places are one"
+#: what is done to positions, its story, the law, how; each under a table that is learned and one of sines
+PLACES: tuple[tuple[str, str, str, Callable[[Int], Int]], ...] = (
+    ("all looked up at 0", "The table is asked for position 0 alone, wherever tokens are.", REACHES, torch.zeros_like),
+    ("taken modulo 8", "Positions begin anew after every 8 tokens.", APART, lambda at: at % 8),
+    ("halved", "Two neighbours stand at one position.", APART, lambda at: at // 2),
+)
+TABLES: dict[str, type[PositionEncoding]] = {"learned": Learned, "sinusoidal": Sinusoidal}
+
+
 def _fault(name: str, law: str, encoding: str, more: dict[str, Any]) -> Fault:
     mutant = MUTANTS[name]
+    return _made(name, mutant.kind, mutant.story, law, encoding, mutant.plant, **more)
 
+
+def _made(
+    name: str, kind: str, story: str, law: str, encoding: str, plant: Callable[[], Planting], **more: Any
+) -> Fault:
     def made() -> Gnomon:
         return Gnomon(Subject.of(encoding, **more).model())
 
     def build() -> tuple[Gnomon, Gnomon]:
         return made(), made()
 
-    return Fault(name, mutant.kind, mutant.story, law, build, mutant.plant)
+    return Fault(name, kind, story, law, build, plant)
+
+
+def _of_places(encoding: str, name: str, story: str, law: str, moved: Callable[[Int], Int]) -> Fault:
+    table = TABLES[encoding]
+    healthy = table.vectors
+
+    def vectors(self: PositionEncoding, at: Layout, dtype: torch.dtype = torch.float32) -> Float | None:
+        return healthy(self, replace(at, pos=moved(at.pos)), dtype)
+
+    def plant() -> Planting:
+        return patch.object(table, "vectors", vectors)
+
+    return _made(f"{encoding} positions are {name}", "places", story, law, encoding, plant)
 
 
 def _faults() -> Iterator[Fault]:
     for seeded in SEEDED:
         yield _fault(*seeded)
+    for encoding in TABLES:
+        forgotten = MUTANTS["position is built and forgotten"]
+        yield _made(
+            f"{encoding} positions are never added", "places", forgotten.story, REACHES, encoding, forgotten.plant
+        )
+        for place in PLACES:
+            yield _of_places(encoding, *place)
 
 
 FAULTS = tuple(_faults())

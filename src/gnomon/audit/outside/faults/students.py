@@ -107,6 +107,21 @@ TWINS = (
         {"self.embedding.table.weight = self.head.weight":
             "self.embedding.table.weight.data.copy_(self.head.weight)"},
     ),
+    Twin(
+        "positions are never added", "places", "A table of positions is made in place of the rotation, and not called.",
+        "a position reaches attention", "positions.weight is there, but the order of tokens reaches no block",
+        {
+            "        q, k = rotated(q, positions), rotated(k, positions)\n": "",
+            "        self.drop = nn.Dropout(dropout)\n        self.blocks":
+                "        self.positions = nn.Embedding(256, d_model)\n"
+                "        self.drop = nn.Dropout(dropout)\n        self.blocks",
+        },
+    ),
+    Twin(
+        "the last norm is forgotten", "part", "The model makes a norm for after its blocks, and does not call it.",
+        "every part is used", "no logit depends on norm.weight, norm.bias",
+        {"self.head(self.norm(x))": "self.head(x)"},
+    ),
 )  # fmt: skip
 FAULTS = tuple(twin.fault() for twin in TWINS)
 

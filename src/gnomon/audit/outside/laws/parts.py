@@ -42,7 +42,7 @@ def every_part_is_used(t: Target, n: int) -> Evidence:
         if not logits.requires_grad:
             raise NotApplicable(f"no gradient comes back from the logits of {t.name}")
         rng = t.rng(8)
-        total = sum((x * torch.randn(x.shape, generator=rng).to(x)).sum() for x in (logits, *given))
+        total = [(x * torch.randn(x.shape, generator=rng).to(x)).sum() for x in (logits, *given)]
         grads = torch.autograd.grad(total, list(weights.values()), allow_unused=True)
     idle = [
         name for (name, w), g in zip(weights.items(), grads, strict=True) if g is None or (w.dim() > 1 and not g.any())

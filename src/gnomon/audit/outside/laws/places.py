@@ -61,8 +61,9 @@ def after(t: Target, block: nn.Module, ids: Int, turned: bool = False) -> Float:
     out: list[Float] = []
 
     def is_vectors(x: object) -> bool:
-        alike = isinstance(x, torch.Tensor) and x.dim() == 3 and x.shape[:2] == ids.shape and x.is_floating_point()
-        return alike and x.shape[2] != ids.shape[1]  # else it may be a mask (B, T, T)
+        if not isinstance(x, torch.Tensor) or x.dim() != 3 or not x.is_floating_point():
+            return False
+        return x.shape[:2] == ids.shape and x.shape[2] != ids.shape[1]  # else it may be a mask (B, T, T)
 
     def turn(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         given = dict(enumerate(args)) | kwargs
