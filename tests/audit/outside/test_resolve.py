@@ -144,9 +144,10 @@ def test_what_cannot_be_a_model_says_why(student, text, kind, says):
         resolve(text)
 
 
-def test_a_file_alone_names_what_can_be_called_in_it(student):
+@pytest.mark.parametrize("text", ["a_student.py", "a_student.py:"])
+def test_a_file_alone_names_what_can_be_called_in_it(student, text):
     with pytest.raises(BadValue) as said:
-        resolve("a_student.py")
+        resolve(text)
     ready = ["Model", "ready", "nothing", "number", "breaks", "described", "function"]
     assert str(said.value).endswith(": " + ", ".join(f"a_student.py:{name}" for name in ready))
     (student / "parts.py").write_text("from torch import nn\nclass Part(nn.Module):\n    def __init__(self, d): ...\n")

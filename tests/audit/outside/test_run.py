@@ -201,8 +201,8 @@ def test_the_first_line_of_an_assertion_says_what_is_broken() -> None:
         check(Means(ahead=True), only=["causality", "prefix = beginning"])
     first, second, *_ = str(broken.value).splitlines()
     assert first == (
-        "Means breaks causality, prefix = beginning: every token sees all others: the mask does not arrive where "
-        "attention is computed"
+        "Means breaks causality: every token sees all others: the mask does not arrive where attention is computed "
+        "(1 law more may follow from it)"
     )
     assert second == ""
 

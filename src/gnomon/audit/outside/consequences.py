@@ -7,6 +7,7 @@ from gnomon.audit.outside.laws import RULES
 from gnomon.audit.outside.laws.padding import TURNED
 from gnomon.audit.outside.rule import Finding
 
+AFTER = "may follow from"  #: how the note of such a finding begins
 PADDED = tuple(name for name in RULES if name.startswith(("left padding", "right padding", "interior padding")))
 DECODED = ("padded rows decode at their own places", "rows padded on the right decode at their own places")
 #: law -> laws that a model may break because it breaks this one; the first that is broken is named
@@ -40,8 +41,8 @@ def _pointed(found: Finding, broken: Mapping[str, Finding]) -> Finding:
     generic = found.note.startswith(RULES[found.law].hint)
     for law, others in FOLLOW.items():
         if law in broken and found.law in others and (generic or broken[law].note == TURNED):
-            return replace(found, note=f'may follow from "{law}", which is broken too: mend that first')
+            return replace(found, note=f'{AFTER} "{law}", which is broken too: mend that first')
     return found
 
 
-__all__ = ["FOLLOW", "told"]
+__all__ = ["AFTER", "FOLLOW", "told"]

@@ -44,8 +44,8 @@ def resolve(text: str, through: str | None = None, seed: int = 0, device: torch.
     """
     if through not in (None, *THROUGH):
         raise unknown("library", str(through), THROUGH)
-    if text.endswith(".py") and not Path(text).is_dir():
-        raise _names_no_model(text)
+    if text.removesuffix(":").endswith(".py") and not Path(text).is_dir():
+        raise _names_no_model(text.removesuffix(":"))
     match = None if Path(text).exists() else _CALLABLE.fullmatch(text)
     if match is None:
         named = _through_transformers(text, device) if through == "transformers" else _through_gnomon(text, device)

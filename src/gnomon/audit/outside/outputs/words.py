@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from math import inf
 
+from gnomon.audit.outside.consequences import AFTER
 from gnomon.audit.outside.report import Report
 from gnomon.audit.outside.rule import Finding
 
@@ -65,11 +66,13 @@ def meaning(report: Report) -> str:
 
 
 def headline(report: Report) -> str:
-    """One line that says what is wrong: which laws are broken, and what the first one looks like."""
+    """One line that says what is wrong: laws that are broken by themselves, and what the first one looks like."""
     if report.ok:
         return meaning(report)
-    laws = ", ".join(found.law for found in report.failed)
-    return f"{report.target} breaks {laws}: {report.failed[0].note}"
+    first = [found for found in report.failed if not found.note.startswith(AFTER)]
+    more = len(report.failed) - len(first)
+    also = f" ({counted_laws(more)} more may follow from it)" if more else ""
+    return f"{report.target} breaks {', '.join(found.law for found in first)}: {first[0].note}{also}"
 
 
 def counted_laws(n: int) -> str:
