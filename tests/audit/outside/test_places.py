@@ -6,6 +6,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import gnomon as gn
+from gnomon.audit.outside.laws.parts import GIVEN
 from gnomon.audit.outside.laws.places import POSITIONAL
 
 TABLE = 64
@@ -201,6 +202,66 @@ class TwoEnds(GPT):
 
 def test_what_is_given_beside_logits_is_a_use_and_ends_for_other_tasks_are_not_accused():
     assert gn.audit(TwoEnds(), only=[USED])[USED].verdict == "pass"
+
+
+class ReZero(GPT):
+    """Blocks that begin as the identity (Bachlechner et al. 2021, arXiv:2003.04887, equation 1)."""
+
+    class Block(Block):
+        def __init__(self, d: int, heads: int) -> None:
+            super().__init__(d, heads)
+            self.gate = nn.Parameter(torch.zeros(1))
+
+        def forward(self, x):
+            return x + self.gate * (super().forward(x) - x)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(ReZero.Block(32, 4) for _ in range(3))
+
+
+class ForgottenBehindGates(ReZero):
+    def entered(self, ids):
+        return self.wte(ids)
+
+
+def test_gates_that_begin_closed_hide_nothing():
+    for law in (REACHES, USED):
+        assert gn.audit(ReZero(), only=[law])[law].verdict == "pass"
+        assert gn.audit(ForgottenBehindGates(), only=[law])[law].verdict == "FAIL"
+
+
+class Seeing(GPT):
+    """Takes images too, which a text alone does not need."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.eye = nn.Linear(3, 32)
+
+    def forward(self, ids, images=None, targets=None, cache=None):
+        x = self.entered(ids)
+        if images is not None:
+            x = x + self.eye(images)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.ln_f(x))
+
+
+@pytest.mark.parametrize(
+    ("name", "law_gives_it"),
+    [
+        ("targets", True), ("attention_mask", True), ("position_ids", True), ("past_key_values", True),
+        ("token_type_ids", False), ("encoder_hidden_states", False), ("context", False), ("pixel_values", False),
+    ],
+)  # fmt: skip
+def test_inputs_that_have_a_part_of_their_own(name, law_gives_it):
+    assert bool(GIVEN.search(name)) is law_gives_it
+
+
+def test_parts_for_what_the_audit_does_not_give_are_not_accused():
+    found = gn.audit(Seeing(), only=[USED])[USED]
+    assert found.verdict == "not applicable"
+    assert "images" in found.note
 
 
 class ByName(GPT):

@@ -4,11 +4,14 @@ What else a model gives beside logits, a value say, counts as a use. An end for 
 ask for, is not accused.
 """
 
+import inspect
 import re
 from collections.abc import Iterator, Mapping
 
 import torch
+from torch import nn
 
+from gnomon.audit.outside.laws.places import awake
 from gnomon.audit.outside.rule import Evidence, rule
 from gnomon.audit.outside.target import Target
 from gnomon.audit.subject import NotApplicable
@@ -16,6 +19,13 @@ from gnomon.shapes import Float, Int
 
 #: first parts of the names of what reads a whole text, or is trained beside the logits
 ENDS = re.compile(r"head|classif|pool|score|value|critic|reward", re.IGNORECASE)
+
+#: inputs that have no part of their own: what is to be predicted, which tokens are real and where, what was read
+GIVEN = re.compile(
+    r"^(x|idx|(input_)?ids|tokens|state)$|embeds|target|label|mask|pos|past|cache|return|output|use_|start|offset|kv|loss"
+    r"|len",
+    re.IGNORECASE,
+)
 
 
 @rule(
@@ -29,7 +39,9 @@ def every_part_is_used(t: Target, n: int) -> Evidence:
     t.need("module")
     if not t.uses_all or t.routed:
         raise NotApplicable(f"nobody says that {t.name} uses all of its weights for every text")
-    asked = t.redrawn() or t.copy()
+    if wants := not_given(t.module):
+        raise NotApplicable(f"{t.name} also takes {wants}, which a text does not need: a part may be for that")
+    asked = awake(t)
     weights = {
         name: w
         for name, w in asked.module.named_parameters()
@@ -50,6 +62,12 @@ def every_part_is_used(t: Target, n: int) -> Evidence:
     named = ", ".join(idle[:4]) + (f" and {len(idle) - 4} more" if len(idle) > 4 else "")
     got = torch.tensor(float(len(idle)))
     return Evidence(got, torch.zeros(()), tolerance=0.0, cause=f"no logit depends on {named}" if idle else "")
+
+
+def not_given(module: nn.Module) -> str:
+    """Name of an input that forward takes beside ids and that no law gives; "" where there is none."""
+    optional = [name for name, p in inspect.signature(module.forward).parameters.items() if p.default is None]
+    return next((name for name in optional if not GIVEN.search(name)), "")
 
 
 def all_given(t: Target, ids: Int) -> tuple[Float, list[Float]]:
@@ -83,4 +101,4 @@ def chosen_among(name: str) -> bool:
     return sum(part.isdigit() for part in name.split(".")) > 1
 
 
-__all__ = ["all_given", "chosen_among", "every_part_is_used", "is_another_end", "tensors"]
+__all__ = ["all_given", "chosen_among", "every_part_is_used", "is_another_end", "not_given", "tensors"]

@@ -36,7 +36,8 @@ LONGEST = 128  #: tokens of a text whose places are compared
 def a_position_reaches_attention(t: Target, n: int) -> Evidence:
     """In some block the last token is given something else when those before it change places."""
     t.must_be_causal()
-    asked = t.redrawn() or t
+    t.need("module")
+    asked = awake(t)
     ids = t.ids(2, max(n, 4))
     turned = torch.cat([ids[:, :-1].flip(1), ids[:, -1:]], 1)
     first, *others = asked.blocks()
@@ -48,9 +49,18 @@ def a_position_reaches_attention(t: Target, n: int) -> Evidence:
     return Evidence(torch.tensor(float(reached)), torch.ones(()), None, turned, 0.5, cause)
 
 
+def awake(t: Target) -> Target:
+    """A copy with weights drawn anew, its gates open: those that begin at 0, as ReZero's do (Bachlechner et al. 2021,
+    arXiv:2003.04887), hide all that is behind them."""
+    copied = (t.redrawn() or t).copy()
+    for weight in copied.module.parameters():
+        if weight.dim() < 2 and weight.is_floating_point() and not weight.any():
+            weight.data.fill_(0.5)
+    return copied
+
+
 def positional(t: Target) -> str:
     """Name of a part, weight or buffer that is called after positions; "" where there is none."""
-    t.need("module")
     m = t.module
     names = (name for kind in (m.named_parameters(), m.named_buffers(), m.named_modules()) for name, _ in kind)
     return next((name for name in names if POSITIONAL.search(name)), "")
@@ -130,4 +140,4 @@ def _how(first: Int) -> str:
     return f"tokens {int(first[i])} and {i} stand at one position"
 
 
-__all__ = ["a_position_reaches_attention", "no_two_places_are_one"]
+__all__ = ["a_position_reaches_attention", "awake", "no_two_places_are_one"]
