@@ -264,6 +264,20 @@ def test_parts_for_what_the_audit_does_not_give_are_not_accused():
     assert "images" in found.note
 
 
+class AddedBetweenBlocks(GPT):
+    def forward(self, ids):
+        x = self.wte(ids)
+        for n, block in enumerate(self.blocks):
+            x = block(x + self.wpe(self.places(ids)) if n else x)
+        return self.head(self.ln_f(x))
+
+
+def test_positions_that_are_added_between_blocks_are_not_accused():
+    found = gn.audit(AddedBetweenBlocks(), only=[REACHES])[REACHES]
+    assert found.verdict == "not applicable"
+    assert "in between the blocks" in found.note
+
+
 class ByName(GPT):
     """Blocks that are called by the names of their arguments, a mask before the vectors."""
 

@@ -152,6 +152,13 @@ def test_positions_padding_and_ends_of_these_are_not_accused(cls, settings):
     )
 
 
+def test_a_model_without_positions_on_purpose_is_not_accused():
+    law = "a position reaches attention"
+    for layers, verdict in (([0] * LAYERS, "by design"), ([1] + [0] * (LAYERS - 1), "pass")):
+        report = gn.audit(tiny("SmolLM3ForCausalLM", **GROUPED, no_rope_layers=layers), only=[law])
+        assert report[law].verdict == verdict
+
+
 def test_a_row_of_a_classifier_is_not_its_tokens():
     model = hf.BertForSequenceClassification(hf.BertConfig(**SIZES))
     t = target(model)

@@ -51,7 +51,7 @@ class Transformers(Target):
             table_ends=facts.table_ends,
             shift=facts.shift,
             routed=facts.routed,
-            by_design=by_design(model.config.model_type, facts.rotations),
+            by_design=by_design(model.config.model_type, facts.rotations, facts.unrotated),
             seed=seed,
         )
         self.facts = facts

@@ -36,6 +36,7 @@ class Facts:
     first_position    the number its position_ids begin with
     pad_says_padding  the padding id, of a model that reads off the ids where padding is
     rotations         the kinds of its rotations, as its config calls them
+    unrotated         whether its config says that no layer is rotated
     routed            whether its tokens are sent to experts
     """
 
@@ -53,6 +54,7 @@ class Facts:
     first_position: int
     pad_says_padding: int | None
     rotations: tuple[str, ...]
+    unrotated: bool
     routed: bool
 
 
@@ -86,6 +88,7 @@ def facts(model: Any) -> Facts:
         first_position=first if pad is not None else counted,
         pad_says_padding=pad,
         rotations=rotations,
+        unrotated=not any(getattr(config, "no_rope_layers", None) or [1]),
         routed=any(re.search("Expert|Router|Moe", type(part).__name__) for part in model.modules()),
     )
 

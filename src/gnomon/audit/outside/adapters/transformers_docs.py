@@ -30,6 +30,12 @@ BY_LENGTH: Mapping[str, Because] = {
         "https://github.com/huggingface/transformers/blob/main/src/transformers/modeling_rope_utils.py",
     ),
 }
+#: of a model none of whose layers is to be rotated
+UNROTATED = Because(
+    'its config says which layers are rotated, and none is: "A `1` at an index position indicates that the '
+    "corresponding layer will use RoPE, while a `0` indicates that it's a NoPE layer.\"",
+    f"{DOCS}model_doc/smollm3#transformers.SmolLM3Config",
+)
 #: of every model
 ALL: Mapping[str, Because] = {
     "interior padding changes nothing": ONE_SIDE,
@@ -44,9 +50,11 @@ LEFT = (
 )
 
 
-def by_design(model_type: str, rotations: Collection[str]) -> Mapping[str, Because]:
-    """Law -> what the documentation says about this type of model with rotations of these kinds."""
+def by_design(model_type: str, rotations: Collection[str], unrotated: bool = False) -> Mapping[str, Because]:
+    """Law -> what the documentation says about this type of model with rotations of these kinds, or none at all."""
     said = dict(ALL)
+    if unrotated:
+        said["a position reaches attention"] = UNROTATED
     if model_type in RIGHT:
         page, says = RIGHT[model_type]
         said |= dict.fromkeys(LEFT, Because(f'its page says: "{says}"', f"{DOCS}model_doc/{page}"))
@@ -78,4 +86,4 @@ RIGHT: Mapping[str, tuple[str, str]] = {
     },
 }  # fmt: skip
 
-__all__ = ["ALL", "BY_LENGTH", "LEFT", "RIGHT", "by_design"]
+__all__ = ["ALL", "BY_LENGTH", "LEFT", "RIGHT", "UNROTATED", "by_design"]

@@ -45,6 +45,8 @@ def a_position_reaches_attention(t: Target, n: int) -> Evidence:
     reached = reached or any(differ(after(asked, b, ids, turned=True), after(asked, b, ids)) for b in others)
     if not reached and not (part := positional(asked)):
         raise NotApplicable(f"{t.name} has no part that is named after positions: the mask alone tells it order")
+    if not reached and not is_a_chain(asked, ids):
+        raise NotApplicable(f"something comes in between the blocks of {t.name}: it may be positions")
     cause = "" if reached else f"{part} is there, but the order of tokens reaches no block"
     return Evidence(torch.tensor(float(reached)), torch.ones(()), None, turned, 0.5, cause)
 
@@ -99,6 +101,28 @@ def after(t: Target, block: nn.Module, ids: Int, turned: bool = False) -> Float:
     return out[-1][:, -1]
 
 
+def is_a_chain(t: Target, ids: Int) -> bool:
+    """Whether each block is given what the one before it made."""
+    made: list[Any] = []
+    chained: list[bool] = []
+
+    def look(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        given = (*args, *kwargs.values())
+        chained.append(not made or any(isinstance(x, torch.Tensor) and torch.equal(x, made[-1]) for x in given))
+
+    def keep(_: nn.Module, args: object, out: Any) -> None:
+        made.append(out[0] if isinstance(out, tuple) else out)
+
+    handles = [block.register_forward_pre_hook(look, with_kwargs=True) for block in t.blocks()]
+    handles += [block.register_forward_hook(keep) for block in t.blocks()]
+    try:
+        t.logits(ids)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return all(chained)
+
+
 def differ(a: Float, b: Float) -> bool:
     """Whether vectors differ by more than roundings."""
     return bool((a - b).abs().amax() > 64 * torch.finfo(b.dtype).eps * b.abs().amax())
@@ -140,4 +164,4 @@ def _how(first: Int) -> str:
     return f"tokens {int(first[i])} and {i} stand at one position"
 
 
-__all__ = ["a_position_reaches_attention", "awake", "no_two_places_are_one"]
+__all__ = ["a_position_reaches_attention", "awake", "is_a_chain", "no_two_places_are_one"]
