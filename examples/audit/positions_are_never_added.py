@@ -54,7 +54,6 @@ class Attention(nn.Module):
     def forward(self, x: Tensor, past: Past | None) -> tuple[Tensor, Past]:
         """x (B, T, D) after what was read before -> the same shape, and what has been read by now."""
         T, start = x.shape[1], 0 if past is None else past[0].shape[2]
-        positions = torch.arange(start, start + T, device=x.device)
         q, k, v = self.heads(self.q(x)), self.heads(self.k(x)), self.heads(self.v(x))
         if past is not None:
             k, v = torch.cat([past[0], k], dim=2), torch.cat([past[1], v], dim=2)

@@ -111,6 +111,7 @@ TWINS = (
         "positions are never added", "places", "A table of positions is made in place of the rotation, and not called.",
         "a position reaches attention", "positions.weight is there, but the order of tokens reaches no block",
         {
+            "        positions = torch.arange(start, start + T, device=x.device)\n": "",
             "        q, k = rotated(q, positions), rotated(k, positions)\n": "",
             "        self.drop = nn.Dropout(dropout)\n        self.blocks":
                 "        self.positions = nn.Embedding(256, d_model)\n"
