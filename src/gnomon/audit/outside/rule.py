@@ -91,7 +91,7 @@ class Rule:
         because = target.by_design.get(self.name)
         if because is None or found.verdict != "FAIL":
             return found
-        return self._finding("by design", found, note=because.reason, link=because.link)
+        return replace(found, verdict="by design", note=because.reason, link=because.link)
 
     def _seen(self, target: Target, length: int) -> Finding:
         """The verdict with these weights, a failure in the shortest input that shows it."""
@@ -99,9 +99,10 @@ class Rule:
         if found.verdict != "FAIL":
             return found
         if not self.basic and (note := self._unfit(target, length, found)):
-            return Finding(self.name, self.sentence, "not applicable", note=note, source=self.source)
+            return self._aside(note)
         if self._steep(target, found):
-            return self._finding("not observable", found, note="the weights are so large that roundings alone do this")
+            note = "the weights are so large that roundings alone do this"
+            return replace(found, verdict="not observable", note=note)
         return self._shrunk(target, length, found) if self.shrinks else found
 
     def _at(self, target: Target, length: int) -> Finding:
@@ -111,14 +112,14 @@ class Rule:
                 e = self.check(target, length)
         except (NotApplicable, NotImplementedError) as why:
             note = str(why) if isinstance(why, NotApplicable) else f"{target.name} refuses: {one_line(str(why))}"
-            return Finding(self.name, self.sentence, "not applicable", note=note, source=self.source)
+            return self._aside(note)
         except (MemoryError, torch.cuda.OutOfMemoryError) as why:
             note = f"out of memory: {one_line(str(why))}"
-            return Finding(self.name, self.sentence, "not applicable", note=note, source=self.source)
+            return self._aside(note)
         except Exception as raised:  # whatever a model raises where it should answer
             if target.table_ends and target.limit is not None and target.limit < SHORTEST:
                 note = f"{target.name} reads {target.limit} tokens, and this law may need {SHORTEST}"
-                return Finding(self.name, self.sentence, "not applicable", note=note, source=self.source)
+                return self._aside(note)
             note = f"raised {said(raised)}"
             smallest = f"{length} tokens" if self.shrinks else ""
             return Finding(self.name, self.sentence, "FAIL", inf, 0.0, "", smallest, note, source=self.source)
@@ -131,10 +132,10 @@ class Rule:
         measured = Finding(self.name, self.sentence, "pass", error, tolerance, source=self.source)
         if not error <= tolerance:
             where, smallest = _where(e), "" if e.input is None else f"ids {e.input.tolist()}"
-            return self._finding("FAIL", measured, where, smallest, e.cause or self.hint)
+            return replace(measured, verdict="FAIL", where=where, smallest=smallest, note=e.cause or self.hint)
         if e.fault is not None and difference(e.fault, e.want) <= tolerance:
             seen = f"the fault put in by hand changes nothing here; seen by: {self.shown_by}"
-            return self._finding("not observable", measured, note=seen)
+            return replace(measured, verdict="not observable", note=seen)
         return measured
 
     def _shrunk(self, target: Target, length: int, found: Finding) -> Finding:
@@ -143,7 +144,7 @@ class Rule:
             shorter = self._at(target, n)
             if shorter.verdict == "FAIL" and _raised(shorter) == _raised(found):
                 note = found.note if shorter.note == self.hint else shorter.note
-                return self._finding("FAIL", shorter, note=note)
+                return replace(shorter, note=note)
         return found
 
     def _unfit(self, target: Target, length: int, found: Finding) -> str:
@@ -169,13 +170,9 @@ class Rule:
         with torch.no_grad():
             return near and found.error <= 16 * target.noise()
 
-    def _finding(
-        self, verdict: Verdict, of: Finding, where: str = "", smallest: str = "", note: str = "", link: str = ""
-    ) -> Finding:
-        where, smallest = where or of.where, smallest or of.smallest
-        return Finding(
-            self.name, self.sentence, verdict, of.error, of.tolerance, where, smallest, note, link, self.source
-        )
+    def _aside(self, why: str) -> Finding:
+        """That the law does not apply."""
+        return Finding(self.name, self.sentence, "not applicable", note=why, source=self.source)
 
 
 def rule(

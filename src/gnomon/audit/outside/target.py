@@ -32,6 +32,7 @@ from torch import nn
 
 from gnomon.audit.law import difference, largest
 from gnomon.audit.subject import NotApplicable
+from gnomon.errors import BadValue
 from gnomon.models.config import Architecture
 from gnomon.shapes import Bool, Float, Int
 
@@ -58,8 +59,16 @@ OFFERS: Mapping[Ability, str] = {
     "table": "shows no table of angles",
 }
 OTHERS = "asked of other kinds of models, or of a Target of your own"  #: where an ability would make no sense
+UNTOLD = 901  #: stream of the source that an encoder-decoder reads until it is told another
 #: what an encoding promises when all positions move by the same amount: the logits stay, or they change
 Shift = Literal["kept", "changed", "unknown"]
+
+
+def must_have_numbers(module: nn.Module) -> None:
+    """Raise BadValue for weights on the meta device, which nothing can be computed with."""
+    empty = next((name for name, weight in module.named_parameters() if weight.is_meta), None)
+    if empty is not None:
+        raise BadValue(f"{empty} is on the meta device, without numbers: load or draw the weights, then audit")
 
 
 @dataclass(frozen=True)
@@ -239,7 +248,8 @@ class Target:
 
     def ids(self, B: int, T: int, stream: int = 0) -> Int:
         """(B, T) ids without a special meaning, drawn."""
-        plain = torch.tensor([i for i in range(min(self.vocab, 50_000)) if i not in self.special])
+        known = torch.arange(min(self.vocab, 50_000))
+        plain = known[~torch.isin(known, torch.tensor(sorted(self.special), dtype=torch.long))]
         return plain[torch.randint(len(plain), (B, T), generator=self.rng(stream))].to(self.device)
 
     def other(self, ids: Int) -> Int:
@@ -307,4 +317,4 @@ class Target:
             return 0.0
 
 
-__all__ = ["OFFERS", "OTHERS", "Ability", "Because", "Shift", "Target"]
+__all__ = ["OFFERS", "OTHERS", "UNTOLD", "Ability", "Because", "Shift", "Target", "must_have_numbers"]

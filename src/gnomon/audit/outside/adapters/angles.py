@@ -2,7 +2,16 @@
 
 import torch
 
+from gnomon.positions import RoPE
 from gnomon.shapes import Float
+
+
+def promised_by(rope: RoPE, length: int) -> tuple[list[float] | Float, float]:
+    """The frequencies of a rotation's pairs in a text of this length, and its factor on the lengths of vectors."""
+    if rope.scaling is None:
+        return rope.frequencies(), 1.0
+    by_length = rope.scaling.frequencies_at(torch.tensor(length), rope.base, rope.rotary_dim)
+    return rope.frequencies() if by_length is None else by_length, rope.scaling.magnitude
 
 
 def angles_of(cos: Float, sin: Float, frequencies: list[float] | Float, factor: float) -> tuple[Float, Float]:
@@ -17,4 +26,4 @@ def angles_of(cos: Float, sin: Float, frequencies: list[float] | Float, factor: 
     return torch.cat([got, torch.hypot(cos, sin).mean(1, keepdim=True)], 1), torch.cat([want, length], 1)
 
 
-__all__ = ["angles_of"]
+__all__ = ["angles_of", "promised_by"]

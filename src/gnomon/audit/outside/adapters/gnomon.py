@@ -10,9 +10,9 @@ import torch
 from torch import nn
 
 from gnomon.attention import Memory
-from gnomon.audit.outside.adapters.angles import angles_of
+from gnomon.audit.outside.adapters.angles import angles_of, promised_by
 from gnomon.audit.outside.adapters.beams import Texts, best
-from gnomon.audit.outside.target import Ability, Because, Shift, Target
+from gnomon.audit.outside.target import Ability, Because, Shift, Target, must_have_numbers
 from gnomon.audit.subject import NotApplicable
 from gnomon.checkpoints import load, save_model
 from gnomon.embed import Tied, Untied
@@ -36,8 +36,7 @@ class Gnomon(Target):
     def __init__(self, model: Model, *, name: str = "", seed: int = 0) -> None:
         """model: in whatever mode; it is put into evaluation mode. Raises BadValue for one built without weights."""
         some = next(model.parameters())
-        if some.is_meta:
-            raise BadValue("this model was built on the meta device and has no weights to compute with")
+        must_have_numbers(model)
         config = model.config
         super().__init__(
             name or f"{type(model).__name__} ({_names(model)})",
@@ -217,12 +216,7 @@ class Gnomon(Target):
         at = Layout.dense(1, length, self.device)
         tables = position.prepare(at, torch.float64)
         assert tables is not None
-        by_length = None
-        factor, frequencies = 1.0, position.frequencies()
-        if position.scaling is not None:
-            factor = position.scaling.magnitude
-            by_length = position.scaling.frequencies_at(torch.tensor(length), position.base, position.rotary_dim)
-        return angles_of(tables[0][0, 0], tables[1][0, 0], frequencies if by_length is None else by_length, factor)
+        return angles_of(tables[0][0, 0], tables[1][0, 0], *promised_by(position, length))
 
 
 def _abilities(model: Model) -> Iterator[Ability]:

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from gnomon.audit.outside.adapters.probe import blocks_of, has, logits_of, probe, required, takes
-from gnomon.audit.outside.target import OTHERS, Ability, Because, Shift, Target
+from gnomon.audit.outside.target import OTHERS, UNTOLD, Ability, Because, Shift, Target, must_have_numbers
 from gnomon.audit.subject import NotApplicable
 from gnomon.errors import BadValue
 from gnomon.models.config import Architecture
@@ -30,7 +30,6 @@ TOLD: Mapping[Ability, tuple[str, str]] = {
     "loss": ("loss", "compute a loss"),
     "padded loss": ("padded_loss", "compute a loss of a batch with padding"),
 }
-UNTOLD = 901  #: stream of the source that an encoder-decoder reads until it is told another
 
 
 class Torch(Target):
@@ -127,9 +126,7 @@ class Torch(Target):
         self.can = frozenset(ability for ability, offer in offers.items() if offer is not None)
 
     def _must_be_askable(self, module: nn.Module) -> None:
-        empty = next((name for name, weight in module.named_parameters() if weight.is_meta), None)
-        if empty is not None:
-            raise BadValue(f"{empty} is on the meta device, without numbers: load or draw the weights, then audit")
+        must_have_numbers(module)
         wanted = required(module)
         if self.forward is None and self.source is None and len(wanted) > 1:
             raise BadValue(

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from gnomon.audit.outside.adapters.documents import within
 from gnomon.audit.outside.target import Ability, Target
 from gnomon.errors import BadValue
 from gnomon.models.config import Architecture
@@ -193,12 +194,10 @@ def _future(T: int, device: torch.device) -> Bool:
 
 def _counted(ids: Int, mask: Bool | None, docs: Int | None) -> Int:
     """Positions (B, T): tokens counted among those that are real, or within each document."""
-    places = torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
     if docs is not None:
-        begins = torch.ones_like(docs, dtype=torch.bool)
-        begins[:, 1:] = docs[:, 1:] != docs[:, :-1]
-        return places - torch.where(begins, places, 0).cummax(1).values
-    return places if mask is None else (mask.long().cumsum(1) - 1).clamp(min=0)
+        return within(docs)
+    real = torch.ones_like(ids) if mask is None else mask.long()
+    return (real.cumsum(1) - 1).clamp(min=0)
 
 
 __all__ = ["Reader", "TorchNN", "sinusoids"]

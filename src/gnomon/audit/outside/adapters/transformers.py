@@ -17,10 +17,10 @@ from torch import nn
 
 from gnomon.audit.outside.adapters import transformers_config as told_by
 from gnomon.audit.outside.adapters.angles import angles_of
+from gnomon.audit.outside.adapters.documents import within
 from gnomon.audit.outside.adapters.transformers_docs import by_design
-from gnomon.audit.outside.target import Ability, Target
+from gnomon.audit.outside.target import Ability, Target, must_have_numbers
 from gnomon.audit.subject import NotApplicable
-from gnomon.errors import BadValue
 from gnomon.shapes import Bool, Float, Int
 
 HEADS = ("logits", "prediction_logits", "last_hidden_state")  #: where its outputs keep what is said of each token
@@ -32,8 +32,7 @@ class Transformers(Target):
     def __init__(self, model: Any, *, name: str = "", seed: int = 0) -> None:
         """model: on whatever device, in whatever mode; it is put into evaluation mode."""
         some = next(model.parameters())
-        if some.is_meta:
-            raise BadValue("this model was built on the meta device and has no weights to compute with")
+        must_have_numbers(model)
         self.model = model.eval()
         self.takes = told_by.taken(model)
         facts = told_by.facts(model)
@@ -108,7 +107,7 @@ class Transformers(Target):
             self.need("packed")
             if mask is not None or positions is not None:
                 raise NotApplicable("transformers finds packed documents only where no mask is given beside them")
-            positions = _restarting(docs)
+            positions = within(docs)
         elif positions is not None and mask is None and "placed mask" in self.can:
             mask = torch.ones_like(ids, dtype=torch.bool)  # without it a jump of positions begins another document
         asked = self._asked(ids, mask, positions) | self._encoded(len(ids))
@@ -305,14 +304,6 @@ def _without_bars() -> Iterator[None]:
     finally:
         if shown:
             logging.enable_progress_bar()
-
-
-def _restarting(docs: Int) -> Int:
-    """(B, T) positions that begin at 0 in each stretch of one document."""
-    place = torch.arange(docs.shape[1], device=docs.device).expand(docs.shape)
-    begins = torch.ones_like(docs, dtype=torch.bool)
-    begins[:, 1:] = docs[:, 1:] != docs[:, :-1]
-    return place - torch.where(begins, place, 0).cummax(1).values
 
 
 __all__ = ["Transformers"]

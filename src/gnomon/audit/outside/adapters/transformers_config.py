@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from gnomon.audit.outside.adapters.angles import promised_by
 from gnomon.audit.outside.adapters.transformers_docs import BY_LENGTH
 from gnomon.audit.outside.target import Shift
 from gnomon.audit.subject import NotApplicable
@@ -252,7 +253,7 @@ class Rotation:
             return cos[:, 0::2], sin[:, 0::2]
         return cos, sin
 
-    def promised(self, length: int) -> tuple[list[float], float]:
+    def promised(self, length: int) -> tuple[list[float] | Float, float]:
         """Frequencies of the pairs in a text of this length and the factor, by the formula its config names."""
         c = self.config
         d_head = getattr(c, "qk_rope_head_dim", None) or getattr(c, "head_dim", None)
@@ -263,10 +264,7 @@ class Rotation:
             raise NotApplicable(f"its rotation is none that Gnomon has a formula of: {error}") from error
         rope = spec.build(d_head=d_head)
         assert isinstance(rope, RoPE)
-        if rope.scaling is None:
-            return rope.frequencies(), 1.0
-        by_length = rope.scaling.frequencies_at(torch.tensor(length), rope.base, rope.rotary_dim)
-        return (rope.frequencies() if by_length is None else by_length.tolist()), rope.scaling.magnitude
+        return promised_by(rope, length)
 
 
 def rotation(model: Any) -> Rotation | None:

@@ -13,11 +13,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from gnomon.audit.outside.target import Ability, Target
+from gnomon.audit.outside.adapters.documents import within
+from gnomon.audit.outside.target import UNTOLD, Ability, Target
 from gnomon.audit.subject import NotApplicable
 from gnomon.shapes import Bool, Float, Int
-
-NEVER_DRAWN = 901  #: stream of the source that an encoder-decoder reads until it is told another
 
 
 @dataclass(frozen=True)
@@ -70,9 +69,7 @@ class XTransformers(Target):
         said = self._told_source(len(ids))
         if docs is not None:
             said["attn_mask"] = docs[:, None, :, None] == docs[:, None, None, :]
-            positions = _within(docs)
-            if not self._takes_positions():
-                positions = None
+            positions = within(docs) if self._takes_positions() else None
         if positions is not None:
             said["pos"] = self._positions(positions)
         return _tensor(self.net(ids, **said, **self._padding(mask, positions)))
@@ -218,7 +215,7 @@ class XTransformers(Target):
             return {}
         source, mask = self.source, self.source_mask
         if source is None:
-            source = self.ids(1, 5, NEVER_DRAWN).expand(rows, -1)
+            source = self.ids(1, 5, UNTOLD).expand(rows, -1)
         return {"context": self.encoder(source, mask=mask, return_embeddings=True), "context_mask": mask}
 
     def _padding(self, mask: Bool | None, positions: Int | None) -> dict[str, Any]:
@@ -251,14 +248,6 @@ def _inside(block: Any) -> nn.Module:
         block = block.fn
     inside: nn.Module = block
     return inside
-
-
-def _within(docs: Int) -> Int:
-    """Positions (B, T) within each document: documents are consecutive."""
-    places = torch.arange(docs.shape[1], device=docs.device).expand_as(docs)
-    begins = torch.ones_like(docs, dtype=torch.bool)
-    begins[:, 1:] = docs[:, 1:] != docs[:, :-1]
-    return places - torch.where(begins, places, 0).cummax(1).values
 
 
 def _tensor(logits: Any) -> Float:

@@ -3,7 +3,7 @@
 import torch
 
 from gnomon.audit.outside.laws.order import SHORT, beyond
-from gnomon.audit.outside.laws.padding import alone, real
+from gnomon.audit.outside.laws.padding import alone, near, real
 from gnomon.audit.outside.rule import Evidence, rule
 from gnomon.audit.outside.target import Target
 from gnomon.audit.subject import NotApplicable
@@ -25,11 +25,6 @@ def fed(t: Target, ids: Int, chunks: list[int], mask: Bool | None = None, positi
     return torch.cat(out, 1)
 
 
-def apart(t: Target, got: Float, want: Float) -> bool:
-    """Whether two computations differ by more than roundings do."""
-    return got.shape != want.shape or not bool(((got - want).abs() <= t.tolerance(want)).all())
-
-
 @rule(
     "cached = full",
     source="a cache that numbers new tokens from 0, or by its own length in slots",
@@ -42,25 +37,25 @@ def cached_is_full(t: Target, n: int) -> Evidence:
     ids = t.ids(2, n)
     got, want = fed(t, ids, [1] * n), t.logits(ids)
     forgotten = torch.cat([t.logits(ids[:, i : i + 1]) for i in range(n)], 1)
-    cause = _of_steps(t, ids, got, forgotten) if n > 1 and apart(t, got, want) else ""
+    cause = _of_steps(t, ids, got, forgotten) if n > 1 and not near(t, got, want) else ""
     return Evidence(got, want, forgotten if n > 1 else None, ids, cause=cause)
 
 
 def _of_steps(t: Target, ids: Int, got: Float, forgotten: Float) -> str:
     """Why going step by step differs."""
-    if not apart(t, got, forgotten):
+    if near(t, got, forgotten):
         return "each step sees itself alone: the keys and values kept do not arrive"
     same = ids[:, :1].expand(-1, ids.shape[1])
-    if not apart(t, (stepped := fed(t, same, [1] * same.shape[1])), stepped[:, :1].expand_as(stepped)):
+    if near(t, (stepped := fed(t, same, [1] * same.shape[1])), stepped[:, :1].expand_as(stepped)):
         whole = t.logits(same)
-        if apart(t, whole, whole[:, :1].expand_as(whole)):
+        if not near(t, whole, whole[:, :1].expand_as(whole)):
             return "a token repeated gives the same logits at each step: every step stands at position 0"
     if "positions" in t.can:
         zero = torch.zeros_like(ids)
-        if not apart(t, got, t.logits(ids, positions=zero)):
+        if near(t, got, t.logits(ids, positions=zero)):
             return "these are the logits of tokens that all stand at position 0: every step stands at position 0"
         late = (torch.arange(ids.shape[1], device=t.device) - 1).clamp(min=0).expand_as(ids)
-        if not apart(t, got, t.logits(ids, positions=late)):
+        if near(t, got, t.logits(ids, positions=late)):
             return "each step stands one position too early"
     return ""
 
@@ -80,7 +75,7 @@ def chunks_are_whole(t: Target, n: int) -> Evidence:
         chunks = _chunks(t, n, stream)
         got.append(fed(t, ids, chunks))
         fault.append(torch.cat([t.logits(part) for part in torch.split(ids, chunks, 1)], 1))
-        if not cause and apart(t, got[-1], want):
+        if not cause and not near(t, got[-1], want):
             cause = _of_chunks(t, ids, chunks)
     return Evidence(torch.cat(got), want.repeat(3, 1, 1), torch.cat(fault) if n > 1 else None, ids, cause=cause)
 
@@ -97,7 +92,7 @@ def _chunks(t: Target, n: int, stream: int) -> list[int]:
 
 def _of_chunks(t: Target, ids: Int, chunks: list[int]) -> str:
     """Why reading in chunks differs."""
-    if apart(t, fed(t, ids, [1] * ids.shape[1]), t.logits(ids)):
+    if not near(t, fed(t, ids, [1] * ids.shape[1]), t.logits(ids)):
         return "single steps through the cache differ already"
     longer = [c for c in chunks[1:] if c > 1]
     if not longer:
@@ -107,11 +102,11 @@ def _of_chunks(t: Target, ids: Int, chunks: list[int]) -> str:
     changed = ids.clone()
     changed[:, end - 1] = t.other(ids)[:, end - 1]
     before, after = fed(t, ids, chunks), fed(t, changed, chunks)
-    if apart(t, after[:, start : end - 1], before[:, start : end - 1]):
+    if not near(t, after[:, start : end - 1], before[:, start : end - 1]):
         return "tokens of a chunk after the first see those behind them in the chunk: it has no causal mask"
     first = ids.clone()
     first[:, 0] = t.other(ids)[:, 0]
-    if not apart(t, fed(t, first, chunks)[:, start], before[:, start]):
+    if near(t, fed(t, first, chunks)[:, start], before[:, start]):
         return "tokens of a chunk after the first do not see the text before it: the mask is aligned with its first key"
     return ""
 
@@ -148,7 +143,7 @@ def crossing_the_limit_in_decoding(t: Target, n: int) -> Evidence:
         want = as_it_grew(t, ids, 4, places)
     fault = t.logits(ids, positions=places // 2)[:, -got.shape[1] :] if "positions" in t.can else None
     few = t.ids(2, n, stream=4)
-    before = apart(t, got, want) and apart(t, fed(t, few, [1] * n), t.logits(few))
+    before = not near(t, got, want) and not near(t, fed(t, few, [1] * n), t.logits(few))
     cause = "the cache differs from a full read before the limit already" if before else ""
     return Evidence(got, want, fault, ids if ids.shape[1] == n else None, cause=cause)
 
@@ -188,7 +183,7 @@ def _decoded(t: Target, n: int, left: bool) -> Evidence:
     except NotApplicable:
         fault = None
     cause = ""
-    if apart(t, got, want) and not apart(t, got[:, : n + 1], want[:, : n + 1]):
+    if not near(t, got, want) and near(t, got[:, : n + 1], want[:, : n + 1]):
         cause = "the prompt is read right: only the steps after it stand at other places or see padding"
     return Evidence(got, want, fault, ids, cause=cause)
 
@@ -215,7 +210,7 @@ def reorder_is_rerun(t: Target, n: int) -> Evidence:
     want = after.logits(torch.cat([ids[index], new], 1))[:, -2:]
     stayed = before.logits(torch.cat([ids, new], 1))[:, -2:]
     got = torch.cat([first, second], 1)
-    cause = "" if apart(t, got, stayed) else "the rows go on as if nothing had been reordered"
+    cause = "the rows go on as if nothing had been reordered" if near(t, got, stayed) else ""
     return Evidence(got, want, stayed, ids, cause=cause)
 
 
@@ -239,6 +234,6 @@ def beam_with_cache_is_beam_without(t: Target, n: int) -> Evidence:
 
 
 __all__ = [
-    "apart", "as_it_grew", "beam_with_cache_is_beam_without", "cached_is_full", "chunks_are_whole",
+    "as_it_grew", "beam_with_cache_is_beam_without", "cached_is_full", "chunks_are_whole",
     "crossing_the_limit_in_decoding", "fed", "padded_rows_decode", "reorder_is_rerun", "right_padded_rows_decode",
 ]  # fmt: skip

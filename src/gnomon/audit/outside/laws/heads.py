@@ -7,7 +7,7 @@ from gnomon.audit.outside.reading import TOKENS, called, is_linear, read
 from gnomon.audit.outside.rule import Evidence, rule
 from gnomon.audit.outside.target import Target
 from gnomon.audit.subject import NotApplicable
-from gnomon.shapes import Float
+from gnomon.shapes import Float, Int
 
 
 @rule(
@@ -42,11 +42,10 @@ def heads_are_interchangeable(t: Target, n: int) -> Evidence:
 )
 def heads_have_projections(t: Target, n: int) -> Evidence:
     """In a block, tokens meet each other only after a matrix has made queries, keys and values of them."""
-    block, ids = t.blocks()[0], t.ids(2, 6)
-    ids[1, 1:] = ids[0, 1:]
-    ids[1, :1] = t.other(ids[:1])[:, :1]
-    if not t.causal or have_met(entering(t, ids)):
+    block, ids = t.blocks()[0], begun_apart(t, 6)
+    if not t.causal:
         raise NotApplicable(f"tokens of {t.name} have met before its first block")
+    must_not_have_met(t, ids)
     if all(p.dim() < 2 for p in block.parameters()):
         raise NotApplicable(f"the first block of {t.name} shows no matrices: they may be quantised")
     calls = called(t, block, ids)
@@ -61,6 +60,20 @@ def heads_have_projections(t: Target, n: int) -> Evidence:
         raise NotApplicable(f"{t.name} mixes its tokens by weights that do not depend on them")
     cause = "no matrix stands before attention: tokens are compared as they are, and heads are slices of them"
     return Evidence(torch.tensor(float(bool(before))), torch.tensor(1.0), tolerance=0.0, cause=cause)
+
+
+def begun_apart(t: Target, T: int) -> Int:
+    """ids (2, T) of two rows that differ in their first token alone."""
+    ids = t.ids(2, T)
+    ids[1, 1:] = ids[0, 1:]
+    ids[1, :1] = t.other(ids[:1])[:, :1]
+    return ids
+
+
+def must_not_have_met(t: Target, ids: Int) -> None:
+    """Raise NotApplicable where these rows show that tokens meet before the first block."""
+    if have_met(entering(t, ids)):
+        raise NotApplicable(f"tokens of {t.name} have met before its first block")
 
 
 def have_met(x: Float) -> bool:

@@ -2,7 +2,7 @@
 
 import torch
 
-from gnomon.audit.outside.laws.caches import apart
+from gnomon.audit.outside.laws.padding import near
 from gnomon.audit.outside.rule import Evidence, rule
 from gnomon.audit.outside.target import Target
 from gnomon.audit.subject import NotApplicable
@@ -52,12 +52,12 @@ def _instead(t: Target, limit: int, got: Float) -> str:
     """What a model does that answers where there is no row."""
     if "positions" not in t.can:
         return f"a text of {limit + 1} tokens is answered although there are {limit} positions"
-    if apart(t, _at(t, 0), _at(t, limit - 1)):
-        if not apart(t, got, _at(t, 0)):
+    if not near(t, _at(t, 0), _at(t, limit - 1)):
+        if near(t, got, _at(t, 0)):
             return f"position {limit} is taken for position 0: positions wrap"
-        if not apart(t, got, _at(t, limit - 1)):
+        if near(t, got, _at(t, limit - 1)):
             return f"position {limit} is taken for {limit - 1}: positions are clamped"
-    if not apart(t, got, _at(t, limit + 1)):
+    if near(t, got, _at(t, limit + 1)):
         return f"positions {limit} and {limit + 1} are answered alike: the last row, or another, is repeated in silence"
     return f"position {limit} is answered although there are {limit} positions"
 
@@ -84,7 +84,7 @@ def _goes_on(t: Target, end: int) -> Evidence:
     if between < 100 * t.tolerance(here):
         return Evidence(one, one, one, ids, 0.5)
     cause = f"positions from {end} on are taken for those from 0 on: they wrap"
-    return Evidence(one if apart(t, there, here) else 0 * one, one, None, ids, 0.5, cause)
+    return Evidence(0 * one if near(t, there, here) else one, one, None, ids, 0.5, cause)
 
 
 __all__ = ["past_the_table_is_an_error"]

@@ -77,8 +77,8 @@ def _asked(t: Target, mask: Bool, given: bool) -> tuple[Int, Float, Float]:
 
 
 def near(t: Target, got: Float, want: Float) -> bool:
-    """Whether they differ by no more than is tolerated."""
-    return float((got - want).abs().nan_to_num(nan=1e9).amax()) <= t.tolerance(want)
+    """Whether they are of one shape and differ by no more than is tolerated."""
+    return got.shape == want.shape and float((got - want).abs().nan_to_num(nan=1e9).amax()) <= t.tolerance(want)
 
 
 def must_not_count_slots(t: Target, where: str, right_elsewhere: Callable[[], bool]) -> None:

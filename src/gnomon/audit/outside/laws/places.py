@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from gnomon.audit.outside.laws.embedding import entering
-from gnomon.audit.outside.laws.heads import have_met
+from gnomon.audit.outside.laws.heads import begun_apart, must_not_have_met
 from gnomon.audit.outside.rule import Evidence, rule
 from gnomon.audit.outside.target import Target
 from gnomon.audit.subject import NotApplicable
@@ -137,11 +137,7 @@ def differ(a: Float, b: Float) -> bool:
 def no_two_places_are_one(t: Target, n: int) -> Evidence:
     """Where positions are added to token vectors, one token is given another vector at each place."""
     T = LONGEST if t.limit is None else min(LONGEST, t.limit)
-    ids = t.ids(2, T)
-    ids[1, 1:] = ids[0, 1:]
-    ids[1, :1] = t.other(ids[:1])[:, :1]
-    if have_met(entering(t, ids)):
-        raise NotApplicable(f"tokens of {t.name} have met before its first block")
+    must_not_have_met(t, begun_apart(t, T))
     ids = t.ids(1, 1).expand(1, T).contiguous()
     x = entering(t, ids)[0].detach().double()
     alike = (x[:, None] - x[None]).abs().amax(-1) <= 1e-6 * x.abs().amax()
