@@ -15,6 +15,8 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # two workers with two threads each wou
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+os.environ["GNOMON_LANG"] = "en"  # whatever the terminal speaks that they run in
+
 ROOT = Path(__file__).parents[1]
 
 

@@ -1,12 +1,18 @@
 """One glossary in three languages: every text is there three times, with the same fields (S27)."""
 
+import pickle
 import string
+from copy import deepcopy
 
+import click
 import pytest
+from click.testing import CliRunner
 
 from gnomon.cli.options import lang_option
+from gnomon.embed import InputLayer
 from gnomon.errors import BadValue
-from gnomon.glossary import LANGUAGES, glossary, grouped, words
+from gnomon.glossary import LANGUAGES, glossary, grouped, localized, numeral, said, translated, words
+from gnomon.positions import get
 
 TEXTS = [(group, key, texts) for group, keys in glossary().items() for key, texts in keys.items()]
 
@@ -28,8 +34,65 @@ def test_commands_offer_the_languages_that_the_glossary_has():
     assert list(option.type.choices) == list(LANGUAGES)
 
 
+@pytest.mark.parametrize(
+    ("locale", "lang"),
+    [
+        ({"LANG": "es_CL.UTF-8"}, "es"),
+        ({"LANG": "es_CL.UTF-8", "LC_MESSAGES": "pt_BR.UTF-8"}, "pt"),
+        ({"LANG": "es_CL.UTF-8", "LC_ALL": "C.UTF-8"}, "en"),
+        ({"LANG": "es_CL.UTF-8", "LC_ALL": ""}, "es"),
+        ({"LANG": "de_DE.UTF-8"}, "en"),
+        ({"LANG": "es_CL.UTF-8", "GNOMON_LANG": "pt"}, "pt"),
+        ({}, "en"),
+    ],
+)
+def test_the_terminal_says_which_language_it_speaks(monkeypatch, locale, lang):
+    for name in ("GNOMON_LANG", "LC_ALL", "LC_MESSAGES", "LANG"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in locale.items():
+        monkeypatch.setenv(name, value)
+    command = click.command()(lang_option(lambda lang: click.echo(lang)))
+    assert CliRunner().invoke(command).output.strip() == lang
+    assert CliRunner().invoke(command, ["--lang", "en"]).output.strip() == "en"
+
+
 def test_fields_are_filled_in():
-    assert words("plots", "es")("head", number=3) == "cabeza 3"
+    assert words("plots", "es")("head", number=3) == "cabezal 3"
+
+
+@pytest.mark.parametrize(
+    ("x", "spec", "english", "spanish"),
+    [
+        (1234.5, ".2f", "1_234.50", "1_234,50"),
+        (1024, "", "1_024", "1_024"),
+        (-0.25, "+.3f", "-0.250", "-0,250"),
+        (1.2e-7, ".1e", "1.2e-07", "1,2e-07"),
+        (9999999, "", "9_999_999", "9_999_999"),
+        (0.125, ".1%", "12.5%", "12,5%"),
+        (float("inf"), "", "inf", "inf"),
+    ],
+)
+def test_a_number_is_written_as_its_language_writes_numbers(x, spec, english, spanish):
+    assert numeral(x, spec) == english.replace("_", "\u202f")
+    assert numeral(x, spec, "es") == numeral(x, spec, "pt") == spanish.replace("_", "\u202f")
+
+
+def test_what_is_no_number_keeps_its_points():
+    assert localized("torch 2.13.0, sha256 12ab3.4, v1.5", "es") == "torch 2.13.0, sha256 12ab3.4, v1.5"
+
+
+def test_numbers_in_a_text_are_those_of_its_language():
+    assert words("order", "es")("largest", value=0.00124) == "la mayor: 1,2e-03"
+    assert words("order", "en")("largest", value=0.00124) == "largest: 1.2e-03"
+
+
+def test_what_the_library_said_in_english_can_be_said_in_the_others():
+    inner = said("plots", "head", number=1234)
+    outer = said("plots", "table_title", name=inner)
+    assert outer == "Positional Encoding: head 1\u202f234"
+    assert translated(outer, "es") == "Codificación Posicional: cabezal 1\u202f234"
+    assert translated("their own words", "es") == "their own words"
+    assert deepcopy(outer) == pickle.loads(pickle.dumps(outer)) == str(outer)
 
 
 @pytest.mark.parametrize(
@@ -48,3 +111,22 @@ def test_a_word_that_is_not_there_names_the_nearest(call, message):
 def test_digits_are_grouped_alike_in_every_language():
     assert grouped(124_439_808).split("\u202f") == ["124", "439", "808"]
     assert grouped(64) == "64"
+
+
+@pytest.mark.parametrize(
+    ("word", "name"),
+    [
+        ("senoidal", "sinusoidal"), ("sinusoidales", "sinusoidal"), ("aprendido", "learned"), ("aprendida", "learned"),
+        ("rotatorio", "rope"), ("rotatoria", "rope"), ("rotatório", "rope"), ("Rotary", "rope"), ("RoPE", "rope"),
+        ("ninguna", "none"), ("nenhuma", "none"), ("ALiBi", "alibi"),
+    ],
+)  # fmt: skip
+def test_an_encoding_called_as_a_lesson_calls_it_is_suggested_by_its_name(word, name):
+    with pytest.raises(BadValue, match=f"unknown position encoding '{word}': did you mean '{name}'"):
+        get(word)
+
+
+@pytest.mark.parametrize(("word", "name"), [("concatenar", "concat"), ("sumar", "add"), ("somar", "add")])
+def test_a_way_to_combine_called_as_a_lesson_calls_it_is_suggested_by_its_name(word, name):
+    with pytest.raises(BadValue, match=f"unknown way to combine '{word}': did you mean '{name}'"):
+        InputLayer(8, 8, combine=word)

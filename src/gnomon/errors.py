@@ -3,7 +3,7 @@
 Every message says what was given, what was expected and what to do about it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
 
@@ -19,15 +19,19 @@ class BadInput(GnomonError):
     """A file, folder, corpus or checkpoint that cannot be used (the command line exits with 3)."""
 
 
-def unknown(kind: str, given: str, known: Iterable[str]) -> BadValue:
+def unknown(kind: str, given: str, known: Iterable[str], also: Mapping[str, str] | None = None) -> BadValue:
     """Build the error for a name that is not known: it quotes the name and lists the known ones, the nearest first.
+
+    also  other words that people say for known ones: word -> name
 
     >>> print(unknown("position encoding", "rop", ["alibi", "rope"]))
     unknown position encoding 'rop': did you mean 'rope'? Known: alibi, rope
     """
     names = sorted(known)
-    near = get_close_matches(str(given), names, n=1, cutoff=0.5)
-    hint = f" did you mean {near[0]!r}?" if near else ""
+    meant = {word.casefold(): name for word, name in (also or {}).items() if name in names}
+    meant |= {name.casefold(): name for name in names}
+    near = get_close_matches(str(given).casefold(), meant, n=1, cutoff=0.5)
+    hint = f" did you mean {meant[near[0]]!r}?" if near else ""
     return BadValue(f"unknown {kind} {given!r}:{hint} Known: {', '.join(names) or 'none'}")
 
 

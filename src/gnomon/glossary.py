@@ -1,20 +1,25 @@
 """The words of Gnomon in English, Spanish and Portuguese, kept in one file (S27).
 
 `glossary.json` holds them as group -> key -> language -> text; pictures, commands, documentation and explorer read it,
-so that a thing has one name per language everywhere. Texts may hold `{name}` fields to be filled in.
+so that a thing has one name per language everywhere. Texts may hold `{name}` fields to be filled in; a number that
+fills one is written as its language writes numbers.
 """
 
 import json
+import re
+import string
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 from gnomon.errors import unknown
 
 Language = Literal["en", "es", "pt"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
+SPACE = "\u202f"  #: between groups of three digits: narrow, and no line breaks there
+NUMERAL = re.compile(r"(?<![\w.])(\d+)(?:\.(\d+))?(?![\w.]*\.\d)")
 
 
 @dataclass(frozen=True)
@@ -30,10 +35,49 @@ class Words:
 
     def __call__(self, key: str, **fields: object) -> str:
         """The text of `key` with its fields filled in. Raises BadValue for a key that the group does not have."""
+        return _FILL[self.lang].format(self._texts(key)[self.lang], **fields)
+
+    def number(self, x: float, spec: str = "") -> str:
+        """A number as this language writes it."""
+        return numeral(x, spec, self.lang)
+
+    def _texts(self, key: str) -> Mapping[str, str]:
         texts = glossary()[self.group]
         if key not in texts:
             raise unknown(f"text of the glossary's {self.group}", key, texts)
-        return texts[key][self.lang].format(**fields)
+        return texts[key]
+
+
+class Said(str):
+    """A text in English that knows how it is said in the other languages: what a library function returns, and a
+    command shows. `said("encodings", "none")` makes one; `translated` reads it."""
+
+    group: str
+    key: str
+    fields: Mapping[str, object]
+
+    @classmethod
+    def of(cls, group: str, key: str, fields: Mapping[str, object]) -> Self:
+        """The text of a key, in English."""
+        made = cls(words(group)(key, **fields))
+        made.group, made.key, made.fields = group, key, fields
+        return made
+
+    def __reduce__(self) -> Any:
+        return str, (str(self),)
+
+
+def said(group: str, key: str, **fields: object) -> Said:
+    """The English text of a key, which `translated` can say in the other languages. A field may be one, too."""
+    return Said.of(group, key, fields)
+
+
+def translated(text: str, lang: str) -> str:
+    """A text that `said` made, in another language; any other text as it is."""
+    if not isinstance(text, Said):
+        return text
+    fields = {name: translated(x, lang) if isinstance(x, str) else x for name, x in text.fields.items()}
+    return words(text.group, lang)(text.key, **fields)
 
 
 def words(group: str, lang: str = "en") -> Words:
@@ -53,13 +97,58 @@ def glossary() -> Mapping[str, Mapping[str, Mapping[str, str]]]:
     return json.loads(text)  # type: ignore[no-any-return]
 
 
+def synonyms() -> dict[str, str]:
+    """What names that people type are called in the three languages: word -> name, for the errors that suggest one."""
+    return {word: name for name, texts in glossary()["names"].items() for word in texts.values()}
+
+
+def numeral(x: float, spec: str = "", lang: str = "en") -> str:
+    """A number in digits: groups of three apart by a narrow space, and a decimal comma in Spanish and Portuguese.
+
+    spec  how `format` writes it
+
+    >>> numeral(1234.5, ".2f", "es")
+    '1\u202f234,50'
+    """
+    return localized(format(x, spec), lang)
+
+
+def localized(text: str, lang: str) -> str:
+    """The numbers of a text that Python wrote, as a language writes them: 1234.5 is 1\u202f234,5 in Spanish."""
+    point = "." if lang == "en" else ","
+
+    def rewritten(found: re.Match[str]) -> str:
+        whole, decimals = found.groups()
+        return f"{int(whole):,}".replace(",", SPACE).rjust(len(whole), "0") + (f"{point}{decimals}" if decimals else "")
+
+    return NUMERAL.sub(rewritten, text)
+
+
 def grouped(number: int) -> str:
-    """A whole number with a thin space between groups of three digits, which reads alike in every language.
+    """A whole number with a narrow space between groups of three digits, which reads alike in every language.
 
     >>> grouped(124439808)
     '124\u202f439\u202f808'
     """
-    return f"{number:,}".replace(",", "\u202f")
+    return numeral(number)
 
 
-__all__ = ["LANGUAGES", "Language", "Words", "glossary", "grouped", "words"]
+class _Fill(string.Formatter):
+    """Fills fields in; numbers as a language writes them."""
+
+    def __init__(self, lang: Language) -> None:
+        self.lang = lang
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        """One field: a number in the language's digits, anything else as Python writes it."""
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return numeral(value, format_spec, self.lang)
+        return format(value, format_spec)
+
+
+_FILL = {lang: _Fill(lang) for lang in LANGUAGES}
+
+__all__ = [
+    "LANGUAGES", "Language", "Said", "Words", "glossary", "grouped", "localized", "numeral", "said", "synonyms",
+    "translated", "words",
+]  # fmt: skip

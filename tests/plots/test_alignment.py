@@ -46,7 +46,7 @@ def test_every_head_of_every_layer_has_its_panel_under_its_name(translator):
     titles = [axes.get_title(loc="left") for axes in picture.figure.axes]
     for layer in (1, 2):
         for head in (1, 2, 3, 4):
-            assert f"capa {layer}, cabeza {head}" in titles
+            assert f"capa {layer}, cabezal {head}" in titles
     assert picture.render("png").startswith(b"\x89PNG")
     assert "abc" in picture.alt.replace(" ", "")
 

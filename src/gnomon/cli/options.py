@@ -11,6 +11,7 @@
 None of them imports torch: what a device or a number of threads means is asked of `gnomon.device` by the command.
 """
 
+import os
 import shlex
 import sys
 from collections.abc import Callable, Mapping
@@ -21,6 +22,7 @@ import click
 from click.core import ParameterSource
 
 from gnomon.errors import BadValue
+from gnomon.glossary import LANGUAGES
 
 
 class TakesModel(click.Command):
@@ -70,12 +72,22 @@ threads_option = click.option(
     "--threads", type=click.IntRange(min=1), help="Threads to compute with.  [default: torch's choice]"
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object for programs.")
+
+
+def _language_here() -> str:
+    """The language of this terminal, as POSIX has it (the first of these that is set decides); else English."""
+    locale = next((value for name in ("LC_ALL", "LC_MESSAGES", "LANG") if (value := os.environ.get(name))), "")
+    language = locale[:2].lower()
+    return language if language in LANGUAGES else "en"
+
+
 lang_option = click.option(
     "--lang",
-    type=click.Choice(["en", "es", "pt"]),
-    default="en",
-    show_default=True,
-    help="Language of titles, labels and examples.",
+    type=click.Choice(list(LANGUAGES)),
+    envvar="GNOMON_LANG",
+    default=_language_here,
+    show_default="this terminal's, else en",
+    help="Language of what is printed and drawn; --json is the same in all of them.",
 )
 quiet_option = click.option("--quiet", "-q", is_flag=True, help="No progress, only the result.")
 

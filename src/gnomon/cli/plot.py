@@ -104,12 +104,13 @@ def command(
 
 def _views(what: str) -> list[str]:
     """What can be drawn of it, the default first. BadValue for an unknown name."""
+    from gnomon.glossary import synonyms
     from gnomon.positions import T5, RoPE, Sinusoidal, encoding, names
 
     if what in ("scaling", "alignment"):
         return [what]
     if what not in names():
-        raise unknown("thing to plot", what, [*names(), "scaling", "alignment"])
+        raise unknown("thing to plot", what, [*names(), "scaling", "alignment"], synonyms())
     cls = encoding(what)
     of_place: dict[str, list[str]] = {
         "nowhere": [], "input": ["table", "similarity"], "rotation": ["scores"], "score": ["bias"],

@@ -10,6 +10,7 @@ from torch import nn
 
 from gnomon.embed.table import Scale, TokenEmbedding
 from gnomon.errors import BadValue, unknown
+from gnomon.glossary import synonyms
 from gnomon.layout import Layout
 from gnomon.norm import Norm, build_norm
 from gnomon.positions.base import PositionEncoding, Spec, get, own_draws, wide
@@ -44,7 +45,7 @@ class Placing(nn.Module):
         """
         super().__init__()
         if combine not in ("add", "concat"):
-            raise unknown("way to combine", combine, ("add", "concat"))
+            raise unknown("way to combine", combine, ("add", "concat"), synonyms())
         if (position_dim is not None) != (combine == "concat"):
             raise BadValue(f"position_dim goes with combine='concat' and only with it; got {combine=}, {position_dim=}")
         self.combine = combine

@@ -11,6 +11,7 @@ from gnomon.device import resolve_device
 from gnomon.embed.input import Combine
 from gnomon.embed.table import Scale
 from gnomon.errors import BadValue, unknown
+from gnomon.glossary import synonyms
 from gnomon.norm import Norm
 from gnomon.positions import Spec, get
 
@@ -81,7 +82,7 @@ class Settings:
             raise BadValue("an experiment needs at least one position encoding")
         for way in self.combine:
             if way not in get_args(Combine):
-                raise unknown("way to combine", way, get_args(Combine))
+                raise unknown("way to combine", way, get_args(Combine), synonyms())
         for text in self.positions:
             parse(text)
         resolve_device(self.device)

@@ -24,6 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from gnomon.errors import BadValue, unknown
+from gnomon.glossary import synonyms
 from gnomon.layout import Layout, visible
 from gnomon.shapes import Bool, Float, Int
 from gnomon.show import card, matrix_image
@@ -368,7 +369,7 @@ def encoding(name: str) -> type[PositionEncoding]:
     if name not in _REGISTRY:
         _discover()
     if name not in _REGISTRY:
-        raise unknown("position encoding", name, _REGISTRY)
+        raise unknown("position encoding", name, _REGISTRY, synonyms())
     return _REGISTRY[name]
 
 
