@@ -15,10 +15,10 @@ LAWS = {found.name: found for room in ROOMS for found in vars(room).values() if 
 
 
 class StaysInPlace(TinyTarget):
-    """Its cache is not reordered."""
+    """Its cache is not reordered, but has as many rows as are asked for."""
 
     def reorder(self, state, index):
-        return state
+        return [tuple(x[torch.arange(len(index)) % len(x)] for x in layer) for layer in state]
 
 
 PAD = "padding changes nothing"

@@ -7,6 +7,7 @@ import pytest
 import torch
 from tiny import Tiny, target
 
+import gnomon as gn
 from gnomon.audit import Because, NotApplicable
 from gnomon.audit.outside.rule import Evidence, Rule, rule
 
@@ -80,25 +81,40 @@ def test_an_input_too_short_for_the_law_is_not_shown_instead_of_the_failure():
 
 
 @pytest.mark.parametrize(
-    ("raised", "verdict", "words"),
+    ("raised", "words"),
     [
-        (NotApplicable("has no cache"), "not applicable", "has no cache"),
-        (NotImplementedError("prefix without cache"), "not applicable", "Tiny refuses: prefix without cache"),
-        (MemoryError("1 TB"), "not applicable", "out of memory: 1 TB"),
-        (IndexError("index out of range"), "FAIL", "raised IndexError: index out of range"),
-        (RuntimeError("sizes  do\nnot match"), "FAIL", "raised RuntimeError: sizes do not match"),
+        (NotApplicable("has no cache"), "has no cache"),
+        (NotImplementedError("prefix without cache"), "Tiny refuses: prefix without cache"),
+        (MemoryError("1 TB"), "out of memory: 1 TB"),
+        (IndexError("index out of range"), "could not be asked: IndexError: index out of range, at {line}"),
+        (RuntimeError("sizes  do\nnot match"), "could not be asked: RuntimeError: sizes do not match, at {line}"),
     ],
 )
-def test_a_refusal_does_not_apply_and_any_other_error_fails(raised, verdict, words):
+def test_a_refusal_does_not_apply_and_a_crash_is_no_evidence(raised, words):
     def check(t, n):
         """A sentence."""
         raise raised
 
     found = law(check)(target(Tiny()))
-    line = check.__code__.co_firstlineno + 2  # where it raises
-    at = f", at {SHOWN}:{line}" if verdict == "FAIL" else ""
-    assert (found.verdict, found.note) == (verdict, words + at)
-    assert (found.error == inf) == (verdict == "FAIL")
+    line = f"{SHOWN}:{check.__code__.co_firstlineno + 2}"  # where it raises
+    assert (found.verdict, found.note, found.error) == ("not applicable", words.format(line=line), 0.0)
+
+
+class BestEight(Tiny):
+    """Attention to the eight best keys, of which there must be eight."""
+
+    def attend(self, block, x, positions, seen, past):
+        seen.float().topk(8)
+        return super().attend(block, x, positions, seen, past)
+
+
+def test_what_a_model_raises_at_few_tokens_is_held_against_no_law():
+    report = gn.audit(target(BestEight(), can=frozenset({"module", "positions", "cache"})))
+    assert report.failed == ()
+    assert report["a tie stays a tie"].note == "the ends of BestEight are not tied"
+    assert report["past the table is an error"].note.startswith("could not be asked: RuntimeError")
+    assert report["cached = full"].note.startswith("could not be asked: RuntimeError")
+    assert report["causality"].verdict == "pass"
 
 
 def test_what_is_meant_so_is_by_design_with_the_link_and_the_measured_error():

@@ -21,6 +21,7 @@ Verdict = Literal["FAIL", "pass", "not observable", "by design", "not applicable
 LENGTH = 12  #: tokens of the inputs that laws are checked on
 ROOM = 4  #: tokens that laws may add to such an input; a table of positions must hold them
 SHORTEST = 8  #: positions that every law finds room in
+UNASKED = "could not be asked"  #: how the note of a law begins whose question made the model raise
 LADDER = (1, 2, 3, 4, 5, 6, 8, 10)  #: lengths in which a failure is looked for again
 
 
@@ -85,7 +86,7 @@ class Rule:
         found = self._seen(target, length)
         if found.verdict == "not observable" and (redrawn := target.redrawn()) is not None:
             again = self._seen(redrawn, length)
-            if again.verdict in ("pass", "FAIL") and not _raised(again):
+            if again.verdict in ("pass", "FAIL"):
                 note = f"{again.note} (seen once its weights are drawn larger)" if again.note else ""
                 found = replace(again, note=note)
         because = target.by_design.get(self.name)
@@ -98,7 +99,7 @@ class Rule:
         found = self._at(target, length)
         if found.verdict != "FAIL":
             return found
-        if not self.basic and (note := self._unfit(target, length, found)):
+        if note := self._unfit(target, length, found):
             return self._aside(note)
         if self._steep(target, found):
             note = "the weights are so large that roundings alone do this"
@@ -116,13 +117,11 @@ class Rule:
         except (MemoryError, torch.cuda.OutOfMemoryError) as why:
             note = f"out of memory: {one_line(str(why))}"
             return self._aside(note)
-        except Exception as raised:  # whatever a model raises where it should answer
+        except Exception as raised:  # a crash is no number: it shows that the question was not answered, and no more
             if target.table_ends and target.limit is not None and target.limit < SHORTEST:
                 note = f"{target.name} reads {target.limit} tokens, and this law may need {SHORTEST}"
                 return self._aside(note)
-            note = f"raised {said(raised)}"
-            smallest = f"{length} tokens" if self.shrinks else ""
-            return Finding(self.name, self.sentence, "FAIL", inf, 0.0, "", smallest, note, source=self.source)
+            return self._aside(self._unfit(target, length) or f"{UNASKED}: {said(raised)}")
         return self._weighed(target, e)
 
     def _weighed(self, target: Target, e: Evidence) -> Finding:
@@ -142,13 +141,16 @@ class Rule:
         """The same failure in the shortest input that shows it. A cause that only a longer one shows is kept."""
         for n in (n for n in LADDER if n < length):
             shorter = self._at(target, n)
-            if shorter.verdict == "FAIL" and _raised(shorter) == _raised(found):
+            if shorter.verdict == "FAIL":
                 note = found.note if shorter.note == self.hint else shorter.note
                 return replace(shorter, note=note)
         return found
 
-    def _unfit(self, target: Target, length: int, found: Finding) -> str:
-        """Why this failure says nothing: plain ids get no finite logits, or others each time; "" if it does."""
+    def _unfit(self, target: Target, length: int, found: Finding | None = None) -> str:
+        """Why this failure, or a crash, says nothing: plain ids get no finite logits, or others each time; "" if it
+        does."""
+        if self.basic:
+            return ""
         if broken := target.broken_weight():
             return f"{broken} is not finite: see whether logits are numbers"
         try:
@@ -161,7 +163,9 @@ class Rule:
             return ""
         if not bool(want.isfinite().all()):
             return f"logits of {target.name} are not finite: see whether logits are numbers"
-        moved = found.tolerance != 0.0 and bool(((again - want).abs() > target.tolerance(want)).any())
+        moved = (
+            found is not None and found.tolerance != 0.0 and bool(((again - want).abs() > target.tolerance(want)).any())
+        )
         return f"two like calls of {target.name} differ: see whether evaluation is deterministic" if moved else ""
 
     def _steep(self, target: Target, found: Finding) -> bool:
@@ -205,8 +209,4 @@ def _where(e: Evidence) -> str:
     return f"entry {place}" if place else ""
 
 
-def _raised(found: Finding) -> bool:
-    return found.note.startswith("raised ")
-
-
-__all__ = ["LADDER", "LENGTH", "Evidence", "Finding", "Rule", "Verdict", "rule"]
+__all__ = ["LADDER", "LENGTH", "UNASKED", "Evidence", "Finding", "Rule", "Verdict", "rule"]

@@ -30,6 +30,7 @@ def _ends(t: Target, limit: int) -> Evidence:
     """0 if position `limit` raises, 1 if it is answered."""
     if t.device.type != "cpu":
         raise NotApplicable(f"on {t.device} a row that is not there ends the process: audit {t.name} on the CPU")
+    _at(t, limit - 1)  # what it raises here, it does not raise for the end
     try:
         got = _at(t, limit)
     except NotApplicable:
@@ -73,13 +74,13 @@ def _goes_on(t: Target, end: int) -> Evidence:
         at = (torch.tensor([[0, start + i], [0, start + i]], device=t.device) for i in range(3))
         return torch.cat([t.logits(ids, positions=positions)[:, -1] for positions in at])
 
+    here, one = after(0), torch.ones(1)  # asked first: what it raises here, it does not raise for being far away
     try:
         there = after(end)
     except Exception as raised:
         if t.limit is not None:
             raise
         raise NotApplicable(f"{t.name} ends before position {end}, and says so: {type(raised).__name__}") from raised
-    here, one = after(0), torch.ones(1)
     between = float((here[2:4] - here[:2]).abs().amax())
     if between < 100 * t.tolerance(here):
         return Evidence(one, one, one, ids, 0.5)
