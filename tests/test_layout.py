@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -281,3 +282,70 @@ def test_a_layout_moves_to_a_device_and_stays_where_it_is():
     assert at.to("meta").device.type == "meta"
     assert at.to("meta").doc.device.type == "meta"
     assert replace(at, kind="custom").to("meta").kind == "custom"
+
+
+# ------------------------------------------------------------------ as a plain mask, and from plain positions
+
+
+@few
+@given(masks, st.booleans(), st.sampled_from([None, 1, 3]))
+def test_a_mask_is_what_visible_says(mask, causal, window):
+    at = Layout.padded(mask)
+    assert torch.equal(at.mask(causal=causal, window=window), visible(at, at, causal, window))
+
+
+def test_a_mask_serves_torchs_own_attention():
+    torch.manual_seed(0)
+    at, x = Layout.packed([[3, 2], [4]]), torch.randn(2, 5, 16)
+    q = x.unflatten(2, (4, 4)).transpose(1, 2)
+    ours = gn.attend(q, q, q, gn.positions.get("none").build(), at, at)
+    theirs = torch.nn.functional.scaled_dot_product_attention(q, q, q, attn_mask=at.mask())
+    assert torch.allclose(ours[:, :, :4], theirs[:, :, :4], atol=1e-6)  # the last place of row 1 is padding
+    layer = torch.nn.MultiheadAttention(16, 4, batch_first=True).eval()
+    alone = layer(x[:1, :3], x[:1, :3], x[:1, :3], attn_mask=~Layout.dense(1, 3).mask()[0, 0])[0]
+    packed = layer(x[:1], x[:1], x[:1], attn_mask=~at.mask()[0, 0])[0]
+    assert torch.allclose(packed[:, :3], alone, atol=1e-6)
+
+
+def test_a_mask_of_queries_over_other_keys_has_their_widths():
+    long = Layout.dense(2, 6)
+    last = long.tokens(slice(4, None))
+    assert torch.equal(last.mask(long), long.mask()[:, :, 4:])
+
+
+@pytest.mark.parametrize("given", [5, [5], [[5]], torch.tensor(5), torch.tensor([5], dtype=torch.int32)])
+def test_one_position_is_a_row_of_one_token(given):
+    assert fields(Layout.placed(given)) == ([[5]], [[0]], None, [[6]])
+
+
+def test_placed_tokens_follow_one_another_in_time_wherever_they_sit():
+    at = Layout.placed([[5, 6, 9], [0, 40, 2]])
+    assert fields(at) == ([[5, 6, 9], [0, 40, 2]], [[0, 1, 2]] * 2, None, [[10] * 3, [41] * 3])
+    assert Layout.placed([0.5, 1.5]).pos.tolist() == [[0.5, 1.5]]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (torch.tensor([[True, False]]), r"positions is numbers, got a torch tensor.*gn\.Layout\.padded\(mask\)"),
+        ("rope", "positions is one number.*got 'rope'"),
+        ([[1, 2], [3]], "positions is one number.*list of 2 list"),
+        (torch.zeros(1, 2, 3), r"shape \(1, 2, 3\)"),
+        ([], r"positions is one number, \(tokens,\) or \(batch, tokens\) of them"),
+        (Layout.dense(1, 2), "a Layout already"),
+    ],
+)
+def test_what_are_no_positions_is_refused_with_the_way_to_make_them(given, message):
+    with pytest.raises(BadValue, match=message):
+        Layout.placed(given)
+
+
+@pytest.mark.parametrize("mask", [[[1, 0]], [[True, False]], np.array([[1, 0]]), np.array([[True, False]])])
+def test_a_padding_mask_may_be_an_array_or_rows(mask):
+    assert fields(Layout.padded(mask)) == fields(Layout.padded(torch.tensor([[True, False]])))
+
+
+@pytest.mark.parametrize("lengths", [[3, 2], "x", 3, torch.tensor([3, 2]), [[1.5]], None])
+def test_packed_lengths_are_rows_of_whole_numbers(lengths):
+    with pytest.raises(BadValue, match=r"rows of document lengths.*Layout\.packed\(\[\[3, 2\]\]\)"):
+        Layout.packed(lengths)

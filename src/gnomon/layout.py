@@ -6,16 +6,18 @@ needs positions, so caches, padding on either side, packing and eviction are not
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from operator import index
 from typing import Any, Literal
 
 import torch
 from torch.utils._pytree import register_pytree_node
 
-from gnomon.errors import BadValue
+from gnomon.errors import BadValue, must_be, shown, wrong
 from gnomon.shapes import Bool, Int
 from gnomon.show import cells
 
 Kind = Literal["dense", "padded", "packed", "custom"]
+Positions = Int | int | float | Sequence[int | float] | Sequence[Sequence[int | float]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,12 +44,20 @@ class Layout:
     @staticmethod
     def dense(B: int, T: int, device: torch.device | str | None = None) -> "Layout":
         """B rows of T tokens at positions 0..T-1, no padding."""
+        if not torch.compiler.is_compiling():
+            for name, size in (("B", B), ("T", T)):
+                must_be(name, size, int, "Layout.dense(B, T) takes the numbers of rows and of tokens a row")
+                if size < 0:
+                    raise BadValue(f"Layout.dense(B, T) takes numbers of at least 0, got {name}={size}")
         pos = torch.arange(T, device=device).expand(B, T)
         return Layout(pos, pos, None, torch.full_like(pos, T), "dense")
 
     @staticmethod
     def padded(mask: Bool) -> "Layout":
-        """One document a row; `mask` (B, T) is true (or 1) at real tokens, padding may be on either side or inside."""
+        """One document a row; `mask` (B, T) is true (or 1) at real tokens, padding may be on either side or inside.
+
+        A tensor, an array or rows of truth values.
+        """
         mask = _as_mask(mask)
         pos = (mask.cumsum(1) - 1).clamp(min=0)
         length = mask.sum(1, keepdim=True).expand_as(pos)
@@ -56,8 +66,7 @@ class Layout:
     @staticmethod
     def packed(lengths: Sequence[Sequence[int]], device: torch.device | str | None = None) -> "Layout":
         """Several documents a row, one after another: `packed([[3, 2], [4]])`. The tail of a shorter row is padding."""
-        if not lengths or any(n < 1 for row in lengths for n in row):
-            raise BadValue(f"packed lengths must be rows of positive document lengths, got {lengths!r}")
+        lengths = _rows_of_lengths(lengths)
         T = max(sum(row) for row in lengths)
         pos, step, doc, length = (torch.zeros(len(lengths), T, dtype=torch.long) for _ in range(4))
         doc -= 1
@@ -76,7 +85,12 @@ class Layout:
 
         `n` is one number, or one per row. A prefix must reach the model in one call; it cannot be split into chunks.
         """
-        rows = torch.tensor([n] if isinstance(n, int) else list(n), device=device).unsqueeze(1)
+        lengths = [n] if isinstance(n, int) else n
+        rows = _numbers("n", lengths, "one whole number, or one for each row: gn.Layout.prefix(n, T)", device)
+        must_be("T", T, int)
+        if rows.dim() != 1 or rows.is_floating_point() or len(rows) == 0:
+            raise wrong("n", n, "one whole number, or one for each row")
+        rows = rows.unsqueeze(1)
         if bool(((rows < 0) | (rows > T)).any()):
             raise BadValue(f"prefix lengths must lie between 0 and T={T}, got {rows.flatten().tolist()}")
         at = Layout.dense(len(rows), T, device)
@@ -88,6 +102,9 @@ class Layout:
 
         Randomized positional encodings (Ruoss et al. 2023, arXiv:2305.16843, section 3).
         """
+        for name, size in (("T", T), ("max", max), ("batch", batch)):
+            must_be(name, size, int)
+        must_be("rng", rng, torch.Generator | None)
         if max < T:
             raise BadValue(f"cannot draw {T} distinct positions from {max}; give max >= {T}")
         device = rng.device if rng is not None else None
@@ -104,10 +121,11 @@ class Layout:
         if attention_mask is None:
             if position_ids is None:
                 raise BadValue("from_hf needs attention_mask, position_ids or both; got neither")
-            attention_mask = torch.ones_like(position_ids, dtype=torch.bool)
+            attention_mask = torch.ones_like(Layout.placed(position_ids).pos, dtype=torch.bool)
         at = Layout.padded(attention_mask)
         if position_ids is None:
             return at
+        position_ids = Layout.placed(position_ids).pos
         if position_ids.shape != at.pos.shape:
             raise BadValue(
                 f"position_ids have shape {tuple(position_ids.shape)}, the attention mask {tuple(at.pos.shape)}"
@@ -118,7 +136,39 @@ class Layout:
         kind: Kind = "packed" if bool((doc > 0).any()) else "custom"
         return Layout(position_ids, at.step, doc.where(at.real, -1), top.gather(1, doc), kind)
 
+    @staticmethod
+    def placed(positions: Positions, device: torch.device | str | None = None) -> "Layout":
+        """One text a row whose tokens, in order of time, sit at these positions: one number, (T,) or (B, T) of them.
+
+        `Layout.placed([5, 6, 7])`. A tensor, an array or lists; fractions are positions too. For padding see `padded`,
+        for several texts in one row `packed` and `from_hf`.
+        """
+        how = "give whole numbers such as [5, 6, 7], or rows of them"
+        pos = _numbers("positions", positions, "one number, (tokens,) or (batch, tokens) of them", device, how)
+        if pos.dtype == torch.bool:
+            raise wrong("positions", positions, "numbers", "for a mask of real tokens: gn.Layout.padded(mask)")
+        if pos.dim() > 2 or pos.numel() == 0 or pos.is_complex():
+            raise wrong("positions", positions, "one number, (tokens,) or (batch, tokens) of them", how)
+        pos = pos if pos.is_floating_point() else pos.long()
+        pos = pos.reshape(-1, pos.shape[-1] if pos.dim() else 1)
+        step = torch.arange(pos.shape[1], device=pos.device).expand_as(pos)
+        return Layout(pos, step, None, (pos.amax(1, keepdim=True) + 1).expand_as(pos), "custom")
+
     # ------------------------------------------------------------------ views
+
+    def mask(
+        self, keys: "Layout | None" = None, *, causal: bool = True, window: int | None = None, kept: int = 0
+    ) -> Bool:
+        """Who may see whom as a plain mask (B, 1, T, S), true where a query may look: `visible` for any model.
+
+        keys: the tokens looked at (default: these themselves); causal, window and kept: see `visible`. It is what
+        torch's scaled_dot_product_attention takes as attn_mask; torch.nn.MultiheadAttention takes the opposite, for
+        one row `~at.mask()[0, 0]`.
+
+        >>> Layout.packed([[2, 1]]).mask()[0, 0].int().tolist()
+        [[1, 0, 0], [1, 1, 0], [0, 0, 1]]
+        """
+        return visible(self, self if keys is None else keys, causal, window, kept)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -248,6 +298,34 @@ def sees(q: Layout, k: Layout, causal: bool = True, window: int | None = None, k
     return ok
 
 
+def layout_of(
+    given: Any, B: int, T: int, device: torch.device, name: str = "at", takes_positions: bool = False
+) -> Layout:
+    """The Layout of B rows of T tokens: dense where none was given, else the given one stretched over the rows.
+
+    takes_positions: for what reads positions and nothing else, bare numbers say them. Elsewhere they are refused: a
+    tensor of 0 and 1 could as well be a mask of real tokens, and would be read as the wrong one without a word.
+    """
+    if given is None:
+        return Layout.dense(B, T, device)
+    if not isinstance(given, Layout):
+        if not takes_positions:
+            check_layouts(**{name: given})
+        given = Layout.placed(given, device)
+    at: Layout = given.to(device).expand(B)
+    if at.shape[1] != T:
+        raise BadValue(f"the layout places {at.shape[1]} tokens a row, but {T} were given")
+    return at
+
+
+def check_layouts(**given: object) -> None:
+    """Raise BadValue, naming it, for anything else where a Layout belongs."""
+    for name, at in given.items():
+        if not isinstance(at, Layout):
+            how = "for a mask of real tokens gn.Layout.padded(mask), for positions gn.Layout.placed(positions)"
+            raise wrong(name, at, "a Layout", how)
+
+
 def visible(q: Layout, k: Layout, causal: bool = True, window: int | None = None, kept: int = 0) -> Bool:
     """Which of k's tokens each of q's tokens may attend to: (B, 1, T, S), true where it may.
 
@@ -257,23 +335,53 @@ def visible(q: Layout, k: Layout, causal: bool = True, window: int | None = None
     kept     tokens at positions below this are seen from outside the window too, by those of their document whom
              causality lets (Xiao et al. 2024, arXiv:2309.17453, section 3.2)
     """
+    check_layouts(q=q, k=k)
     if window is not None and window < 1:
         raise BadValue(f"a window counts the token itself, so it must be at least 1; got {window}")
     return sees(q.as_queries(), k.as_keys(), causal, window, kept)
 
 
-def _as_mask(mask: Bool) -> Bool:
+def _as_mask(mask: Any) -> Bool:
     """A (B, T) mask of truth values; 0/1 integers are taken, floats (additive masks?) and other numbers refused."""
-    if mask.dim() != 2:
-        raise BadValue(f"a padding mask has shape (batch, tokens), got {tuple(mask.shape)}")
-    if mask.dtype == torch.bool:
-        return mask
-    if mask.dtype.is_floating_point or bool(((mask != 0) & (mask != 1)).any()):
+    expected, how = "(batch, tokens) truth values", "true or 1 at real tokens, false or 0 at padding: [[1, 1, 0]]"
+    found = _numbers("a padding mask", mask, expected, None, how)
+    if found.dim() != 2:
+        raise BadValue(f"a padding mask has shape (batch, tokens), got {tuple(found.shape)}; {how}")
+    if found.dtype == torch.bool:
+        return found
+    if found.dtype.is_floating_point or bool(((found != 0) & (found != 1)).any()):
         raise BadValue(
-            f"a padding mask holds true/1 at real tokens and false/0 at padding, got {mask.dtype} "
-            f"with values from {mask.min().item()} to {mask.max().item()}"
+            f"a padding mask holds true/1 at real tokens and false/0 at padding, got {found.dtype} "
+            f"with values from {found.min().item()} to {found.max().item()}"
         )
-    return mask.bool()
+    return found.bool()
+
+
+def _numbers(
+    name: str, given: Any, expected: str, device: torch.device | str | None = None, how: str = ""
+) -> torch.Tensor:
+    """A tensor of what was given as a tensor, an array, a number or (nested) lists of numbers."""
+    if isinstance(given, torch.Tensor):
+        return given if device is None else given.to(device)
+    if isinstance(given, Layout):
+        raise wrong(name, given, expected, "it is a Layout already: take it as it is")
+    try:
+        return torch.as_tensor(given, device=device)
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+        raise wrong(name, given, expected, how) from error
+
+
+def _rows_of_lengths(lengths: Any) -> list[list[int]]:
+    """Rows of lengths of documents, checked."""
+    try:
+        rows = [[index(n) for n in row] for row in lengths]
+    except TypeError as error:
+        raise wrong(
+            "lengths", lengths, "rows of document lengths", "one row of 3 and 2 tokens is Layout.packed([[3, 2]])"
+        ) from error
+    if not rows or any(n < 1 for row in rows for n in row):
+        raise BadValue(f"packed lengths must be rows of positive document lengths, got {shown(lengths)}")
+    return rows
 
 
 def _flatten(at: Layout) -> tuple[list[Any], Kind]:
@@ -287,4 +395,4 @@ def _unflatten(fields: Any, kind: Any) -> Layout:
 
 register_pytree_node(Layout, _flatten, _unflatten)
 
-__all__ = ["Kind", "Layout", "sees", "visible"]
+__all__ = ["Kind", "Layout", "Positions", "check_layouts", "layout_of", "sees", "visible"]

@@ -12,7 +12,7 @@ import torch
 
 import gnomon as gn
 from gnomon import Layout
-from gnomon.attention import How, attend, choose, kernels, watch
+from gnomon.attention import KERNELS, How, attend, choose, kernels, watch
 from gnomon.attention.dense import dense
 from gnomon.positions import PositionEncoding, base, get
 
@@ -200,3 +200,74 @@ LONG = {
 def test_16384_tokens_take_less_than_a_gigabyte(position, kind):
     """A float32 score matrix of 8 heads alone would take 8 GiB; of half as many tokens, as most are asked, 2 GiB."""
     assert peak(position, 16384 if (position, kind) in LONG else 8192, kind) < 1024
+
+
+# ------------------------------------------------------------------ asked for by name
+
+NAMED = [name for name in KERNELS if name not in ("dense", "flex")]
+NAMED += [pytest.param("flex", marks=pytest.mark.slow)]  # half a minute where it is not compiled
+ASKED = {
+    "nothing": {"causal": False}, "causal": {}, "window": {"window": 2}, "window to both sides": {"causal": False,
+    "window": 2}, "kept": {"window": 2, "kept": 1}, "soft cap": {"softcap": 0.5}, "sinks": {"sinks": torch.ones(4)},
+}  # fmt: skip
+PLACES = {
+    "dense": (Layout.dense(2, 6), Layout.dense(2, 6)), "one layout": (DENSE := Layout.dense(2, 6), DENSE),
+    "chunk": (DENSE.tokens(slice(3, None)), DENSE), "padded": (PADDED := Layout.padded(MASK), PADDED),
+    "packed": (PACKED := Layout.packed([[3, 3], [2, 4]]), PACKED), "after padding": (PADDED.then(2), PADDED),
+    "random": (RANDOM := Layout.randomized(6, 32, torch.Generator().manual_seed(0), 2), RANDOM),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kernel", NAMED)
+@pytest.mark.parametrize("position", BARE + BIASED)
+def test_a_kernel_by_name_is_the_dense_one_or_an_error_that_names_what_it_lacks(kernel, position):
+    module = get(position).build(d_model=8, d_head=8, n_heads=4, max_positions=32)
+    torch.manual_seed(0)
+    held = 0
+    for asked in ASKED.values():
+        for at, k_at in PLACES.values():
+            q, k, v = (torch.randn(2, 4, where.shape[1], 8) for where in (at, k_at, k_at))
+            want = attend(q, k, v, module, at, k_at, **asked, kernel="dense")
+            try:
+                with torch.no_grad():
+                    got = attend(q, k, v, module, at, k_at, **asked, kernel=kernel)
+            except gn.BadValue as error:
+                refused = str(error)
+            else:
+                refused = ""
+            if refused:
+                assert f"kernel {kernel!r} cannot compute" in refused
+                continue
+            held += 1
+            assert torch.allclose(got, want, atol=1e-5), (asked, at.kind, k_at.kind)
+    assert held or (kernel in ("plain", "causal") and position in BIASED)
+
+
+@pytest.mark.parametrize("kernel", ["plain", "causal", "toeplitz", "flex"])
+def test_a_kernel_without_dropout_refuses_it(kernel):
+    q, at = torch.randn(1, 2, 3, 4), Layout.dense(1, 3)
+    with pytest.raises(gn.BadValue, match="cannot compute.*dropout"):
+        attend(q, q, q, get("none").build(), at, at, causal=kernel != "plain", dropout=0.5, kernel=kernel)
+
+
+# ------------------------------------------------------------------ alone
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("queries", [1, 3, 6])
+def test_alone_it_is_causal_attention_of_the_last_tokens(queries, causal):
+    torch.manual_seed(0)
+    q, k, v = torch.randn(2, 4, queries, 8), torch.randn(2, 4, 6, 8), torch.randn(2, 4, 6, 8)
+    mask = torch.ones(6, 6, dtype=torch.bool).tril()[6 - queries :] if causal else None
+    want = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    assert torch.allclose(attend(q, k, v, causal=causal), want, atol=1e-6)
+
+
+def test_alone_and_both_sided_there_may_be_more_queries_than_keys():
+    q, k = torch.randn(1, 2, 5, 4), torch.randn(1, 2, 3, 4)
+    want = torch.nn.functional.scaled_dot_product_attention(q, k, k)
+    assert torch.allclose(attend(q, k, k, causal=False), want, atol=1e-6)
+    with pytest.raises(gn.BadValue, match="5 queries cannot be placed beside 3 keys where neither has a layout"):
+        attend(q, k, k)
+    with pytest.raises(gn.BadValue, match="where only at places the queries: give at and k_at"):
+        attend(q, k, k, at=Layout.dense(1, 5))

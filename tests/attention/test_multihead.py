@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from gnomon import BadValue, Layout, MultiHeadAttention, Trace
+from gnomon.attention import GrowingCache, watch
 from gnomon.positions import get
 
 NONE = get("none").build()
@@ -95,3 +96,37 @@ def test_dropout_acts_on_weights_in_training_only():
 def test_it_says_what_it_is():
     module = MultiHeadAttention(32, 4, n_kv_heads=2, window=3)
     assert "n_heads=4, n_kv_heads=2, d_head=8, causal=True, window=3" in repr(module)
+
+
+def test_it_can_be_called_alone():
+    """As torch's module can: positions 0..T-1, and no encoding unless one is given."""
+    torch.manual_seed(0)
+    module, x, at = MultiHeadAttention(32, 4), torch.randn(2, 5, 32), Layout.dense(2, 5)
+    assert torch.equal(module(x), module(x, NONE, None, at, at))
+    rope = get("rope").build(d_head=8)
+    assert torch.equal(module(x, rope), module(x, rope, rope.prepare(at), at, at))
+    assert not torch.allclose(module(x, rope), module(x), atol=1e-4)
+    padded = Layout.padded([[0, 1, 1, 1, 1], [1, 1, 1, 1, 1]])
+    assert torch.allclose(module(x, rope, at=padded)[0, 1:], module(x[:1, 1:], rope)[0], atol=1e-6)
+
+
+def test_one_layout_of_one_row_still_takes_the_causal_kernel():
+    module, x, at = MultiHeadAttention(32, 4), torch.randn(2, 5, 32), Layout.dense(1, 5)
+    with watch() as ran:
+        module(x, NONE, None, at, at)
+    assert ran == ["causal"]
+
+
+def test_a_norm_that_widens_under_autocast_leaves_queries_and_keys_as_narrow_as_values():
+    class Wide(nn.Identity):
+        def forward(self, x):
+            return x.float()
+
+    module = MultiHeadAttention(32, 4).bfloat16()
+    module.q_norm = module.k_norm = Wide()
+    assert module(torch.randn(2, 5, 32).bfloat16()).dtype == torch.bfloat16
+
+
+def test_a_cache_needs_to_say_where_its_keys_sit():
+    with pytest.raises(BadValue, match=r"k_at = cache\.extend\(at\)"):
+        MultiHeadAttention(32, 4)(torch.randn(2, 5, 32), cache=GrowingCache())

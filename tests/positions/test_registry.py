@@ -4,11 +4,13 @@ import copy
 import json
 import pickle
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 import gnomon as gn
+from gnomon import Layout
 from gnomon.positions import NoPE, PositionEncoding, Spec
 from gnomon.positions.base import _REGISTRY
 
@@ -252,3 +254,48 @@ def test_a_layer_built_for_another_size_is_an_error_and_not_another_result(name,
     """Broadcasting, turning a part, or repeating the slopes of fewer heads would all be silent."""
     with pytest.raises(gn.BadValue, match=message):
         gn.positions.get(name).build(**sizes)(torch.zeros(shape))
+
+
+# ------------------------------------------------------------------ called alone, at positions of any form
+
+
+@pytest.mark.parametrize("name", ["sinusoidal", "learned", "rope"])
+@pytest.mark.parametrize("form", ["tensor", "int32", "rows", "list", "array", "layout"])
+def test_positions_may_be_a_tensor_a_list_or_an_array(name, form):
+    layer = gn.positions.get(name).build(d_model=16, d_head=8, n_heads=2, max_positions=32)
+    x = torch.randn(2, 3, 16) if layer.acts == "input" else torch.randn(2, 4, 3, 8)
+    forms = {
+        "tensor": torch.tensor([[5, 6, 7]]), "int32": torch.tensor([5, 6, 7], dtype=torch.int32),
+        "rows": [[5, 6, 7]] * 2, "list": [5, 6, 7], "array": np.array([5, 6, 7]), "layout": Layout.placed([5, 6, 7]),
+    }  # fmt: skip
+    axis = 1 if layer.acts == "input" else 2
+    longer = torch.cat([torch.zeros_like(x), torch.zeros_like(x).narrow(axis, 0, 2), x], axis)  # x at 5, 6 and 7
+    assert torch.allclose(layer(x, forms[form]), layer(longer).narrow(axis, 5, 3), atol=1e-6)
+    if layer.acts == "rotation":
+        assert torch.equal(layer.apply(x, x, forms[form])[0], layer(x, [5, 6, 7]))
+
+
+def test_one_position_is_that_of_one_token():
+    layer = gn.positions.get("sinusoidal").build(d_model=16)
+    x = torch.zeros(1, 1, 16)
+    assert torch.equal(layer(x, 5), layer(x, torch.tensor([[5]])))
+    with pytest.raises(gn.BadValue, match="places 1 tokens a row, but 3 were given"):
+        layer(torch.zeros(1, 3, 16), 5)
+
+
+@pytest.mark.parametrize("name", ["sinusoidal", "rope"])
+def test_sines_and_cosines_alone_are_those_it_works_with(name):
+    layer = gn.positions.get(name).build(d_model=16, d_head=16)
+    sin, cos = layer.sin_cos([0, 5])
+    angles = 5 * torch.tensor(layer.frequencies(), dtype=torch.float64)
+    assert torch.equal(sin[0, 0].abs() + 1, cos[0, 0].abs())  # at position 0: 0 and 1
+    assert torch.allclose(sin[0, 1].double(), angles.sin(), atol=1e-6)
+    assert torch.allclose(cos[0, 1].double(), angles.cos(), atol=1e-6)
+
+
+def test_the_tables_sines_and_cosines_apart_are_its_channels():
+    sin, cos = gn.positions.sin_cos(9, 7)
+    table = gn.positions.sinusoidal_table(9, 7)
+    assert (sin.shape, cos.shape) == ((9, 4), (9, 3))
+    assert (table[:, 0::2] == sin).all()
+    assert (table[:, 1::2] == cos).all()

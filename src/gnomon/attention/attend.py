@@ -8,9 +8,9 @@ import torch
 
 from gnomon.attention import kernels
 from gnomon.attention.dense import How, dense, share_heads
-from gnomon.errors import BadValue, unknown
-from gnomon.layout import Layout
-from gnomon.positions.base import PositionEncoding
+from gnomon.errors import BadValue, must_be, unknown, wrong
+from gnomon.layout import Layout, check_layouts
+from gnomon.positions.base import NoPE, PositionEncoding
 from gnomon.shapes import Float
 
 Kernel = Callable[[Float, Float, Float, PositionEncoding, Layout, Layout, How], Float]
@@ -25,6 +25,8 @@ KERNELS: dict[str, Kernel] = {
     "blocked": kernels.blocked,
 }
 
+NOTHING = NoPE()
+SHAPE = "(batch, key/value heads, tokens, d_head)"
 _watched: ContextVar[list[str] | None] = ContextVar("watched", default=None)
 
 
@@ -32,9 +34,9 @@ def attend(
     q: Float,
     k: Float,
     v: Float,
-    position: PositionEncoding,
-    at: Layout,
-    k_at: Layout,
+    position: PositionEncoding | None = None,
+    at: Layout | None = None,
+    k_at: Layout | None = None,
     *,
     causal: bool = True,
     window: int | None = None,
@@ -47,19 +49,25 @@ def attend(
 ) -> Float:
     """Attention of q (B, H, T, C) over k, v (B, K, S, C) -> (B, H, T, C); H must be a multiple of K.
 
-    position  its bias (and score, if it defines one) is used; rotation has already happened
-    at, k_at  where queries and keys sit; what padded and unfilled slots hold (NaN too) changes nothing
+    position  its bias (and score, if it defines one) is used; rotation has already happened. None: nothing is added
+    at, k_at  where queries and keys sit; what padded and unfilled slots hold (NaN too) changes nothing. Without them
+              keys sit at 0..S-1 and queries are the last T of these tokens
+    causal    a query sees no key after it
     window    nearest tokens seen, itself included; scale: default 1/sqrt(C), the bias is added after it
     dropout   on the weights; the caller passes 0 outside training
     kept      tokens at positions below this stay visible from outside the window
     softcap   c of c tanh(score / c); sinks: (H,) logits that take part in the softmax and give nothing
     kernel    a name of KERNELS instead of the automatic choice
+
+    Raises BadValue for tensors and layouts that do not fit together, and for a kernel that cannot compute what is
+    asked, naming what it lacks.
     """
-    _check(q, k, v, at, k_at)
+    _check(q, k, v, position)
+    position = NOTHING if position is None else position
+    at, k_at = _placed(q, k, at, k_at, causal)
+    _check_places(q, k, v, at, k_at)
     how = How(causal, window, q.shape[-1] ** -0.5 if scale is None else scale, dropout, kept, softcap, sinks)
-    name = kernel or choose(position, at, k_at, how, q.device.type)
-    if name not in KERNELS:
-        raise unknown("attention kernel", name, KERNELS)
+    name = _named(kernel, position, at, k_at, how) or choose(position, at, k_at, how, q.device.type)
     if not torch.compiler.is_compiling() and (ran := _watched.get()) is not None:  # it would break the graph
         ran.append(name)
     q, k, v = _cleared(q, at), _cleared(k, k_at), _cleared(v, k_at)
@@ -68,35 +76,103 @@ def attend(
         return KERNELS[name](q, k, v, position, at, k_at, how)
 
 
-def _check(q: Float, k: Float, v: Float, at: Layout, k_at: Layout) -> None:
-    """Raise BadValue unless heads can be shared and every token has a place."""
+def _check(q: Float, k: Float, v: Float, position: PositionEncoding | None) -> None:
+    """Raise BadValue unless these are tensors of one width whose heads can be shared, and a built encoding."""
+    for name, x, shape in (("q", q, "(batch, heads, tokens, d_head)"), ("k", k, SHAPE), ("v", v, SHAPE)):
+        if not isinstance(x, torch.Tensor) or x.dim() != 4 or not x.is_floating_point():
+            raise wrong(name, x, f"a floating-point tensor, {shape}")
+    check_built(position)
     if q.shape[1] % k.shape[1] or k.shape[1] != v.shape[1]:
         raise BadValue(f"{q.shape[1]} query heads cannot share {k.shape[1]} of keys and {v.shape[1]} of values")
+    if q.shape[3] != k.shape[3] or not q.shape[0] == k.shape[0] == v.shape[0] or not q.dtype == k.dtype == v.dtype:
+        found = ", ".join(f"{name} {x.dtype} of shape {tuple(x.shape)}" for name, x in (("q", q), ("k", k), ("v", v)))
+        raise BadValue(f"queries, keys and values have one batch and dtype, queries and keys one width; got {found}")
+
+
+def check_built(position: object) -> None:
+    """Raise BadValue unless this is an encoding that was built, or None."""
+    how = 'gn.positions.get("alibi").build(n_heads=..., d_head=..., d_model=...) builds one'
+    must_be("position", position, PositionEncoding | None, how)
+
+
+def _placed(q: Float, k: Float, at: Layout | None, k_at: Layout | None, causal: bool) -> tuple[Layout, Layout]:
+    """Where queries and keys sit: as given, else keys at 0..S-1 and queries at the last T of these."""
+    T, S = q.shape[2], k.shape[2]
+    if k_at is None and (at is None or T != S):
+        if at is not None or (T > S and causal):
+            given = "only at places the queries" if at is not None else "neither has a layout"
+            raise BadValue(f"{T} queries cannot be placed beside {S} keys where {given}: give at and k_at, two Layouts")
+        k_at = Layout.dense(k.shape[0], S, k.device)
+    k_at = at if k_at is None else k_at
+    check_layouts(k_at=k_at)
+    assert k_at is not None
+    if at is None:
+        at = k_at if T == S else k_at.tokens(slice(S - T, None)) if T < S else Layout.dense(q.shape[0], T, q.device)
+    check_layouts(at=at)
+    return at, k_at
+
+
+def _check_places(q: Float, k: Float, v: Float, at: Layout, k_at: Layout) -> None:
+    """Raise BadValue unless every token has a place."""
     placed, given = (at.shape[1], k_at.shape[1], k_at.shape[1]), (q.shape[2], k.shape[2], v.shape[2])
     if placed != given:
         raise BadValue(f"queries, keys and values are {given} tokens long, but their layouts place {placed}")
+    for where in (at, k_at):
+        where.expand(q.shape[0])
 
 
 def choose(position: PositionEncoding, at: Layout, k_at: Layout, how: How, device: str) -> str:
-    """The kernel for this encoding, these layouts and settings.
+    """The kernel for this encoding, these layouts and settings: the first of these that can hold it all.
 
     1  the encoding defines the score itself, or what is done to scores is no sum -> content (dense, in blocks)
     2  nothing is added and nothing hidden             -> plain;  only the future hidden, same tokens -> causal
     3  dense layouts, what is added depends on distance -> toeplitz (CPU), flex (CUDA)
     4  everything else                                 -> flex (CUDA), blocked (elsewhere, one query, dropout)
     """
-    if defines_score(position) or not how.bare:
-        return "content"
-    if at.kind == k_at.kind == "dense" and how.dropout == how.kept == 0:
-        biased = position.acts == "score"
-        if not biased and not how.causal and how.window is None:
-            return "plain"
-        if not biased and how.causal and how.window is None and at is k_at:
-            return "causal"
-        if device == "cpu" and (position.relative or not biased):
-            return "toeplitz"
     many = at.shape[1] > 1  # one query needs one row of mask, which is cheaper than preparing a fused kernel
-    return "flex" if device == "cuda" and many and how.dropout == 0 else "blocked"
+    fast = ("plain", "causal", *(("toeplitz",) if device == "cpu" else ()))
+    rest = ("flex",) if device == "cuda" and many else ()
+    holds = (name for name in (*fast, *rest, "blocked") if not lacking(name, position, at, k_at, how))
+    return next(holds, "content")
+
+
+def lacking(kernel: str, position: PositionEncoding, at: Layout, k_at: Layout, how: How) -> str:
+    """What this kernel cannot compute of what is asked, in words; "" where it computes all of it.
+
+    Told without looking at values, from the kinds of the layouts and the settings.
+    """
+    biased, both_dense = position.acts == "score", at.kind == k_at.kind == "dense"
+    fused, unmasked = kernel not in ("dense", "content"), kernel in ("plain", "causal")
+    only_dense = unmasked or kernel == "toeplitz"
+    rules = (
+        (fused and defines_score(position), f"the scores that {position.name} defines"),
+        (fused and how.softcap is not None, "a soft cap"),
+        (fused and how.sinks is not None, "sinks"),
+        (only_dense and not both_dense, "padding, packing or gaps: both layouts must be dense"),
+        (unmasked and biased, f"the bias of {position.name}"),
+        (unmasked and how.window is not None, "a window"),
+        (kernel == "plain" and how.causal, "a causal mask"),
+        (kernel == "causal" and not how.causal, "attention to both sides"),
+        (kernel == "causal" and at is not k_at, "queries and keys that are not one Layout"),
+        (kernel == "toeplitz" and biased and not position.relative, f"the bias of {position.name}, which is absolute"),
+        (kernel == "toeplitz" and how.kept > 0, "first tokens that are kept"),
+        ((only_dense or kernel == "flex") and how.dropout > 0, "dropout"),
+    )
+    return "; ".join(words for broken, words in rules if broken)
+
+
+def _named(kernel: str | None, position: PositionEncoding, at: Layout, k_at: Layout, how: How) -> str | None:
+    """The kernel that was asked for by name, checked; None where none was."""
+    if kernel is None:
+        return None
+    must_be("kernel", kernel, str)
+    if kernel not in KERNELS:
+        raise unknown("attention kernel", kernel, KERNELS)
+    if lacks := lacking(kernel, position, at, k_at, how):
+        raise BadValue(
+            f"the attention kernel {kernel!r} cannot compute {lacks}; leave kernel out, and the one that can is taken"
+        )
+    return kernel
 
 
 def defines_score(position: PositionEncoding) -> bool:
@@ -121,4 +197,4 @@ def _cleared(x: Float, at: Layout) -> Float:
     return x if at.doc is None else x.masked_fill(~at.real[:, None, :, None], 0.0)
 
 
-__all__ = ["KERNELS", "attend", "choose", "defines_score", "watch"]
+__all__ = ["KERNELS", "NOTHING", "attend", "check_built", "choose", "defines_score", "lacking", "watch"]

@@ -4,15 +4,13 @@ Position has no part in it: source and target count their tokens apart. The sour
 because the memory carries its Layout.
 """
 
+from gnomon.attention.attend import NOTHING
 from gnomon.attention.cache import Cache
 from gnomon.attention.memory import Memory
 from gnomon.attention.multihead import MultiHeadAttention
 from gnomon.layout import Layout
-from gnomon.positions.base import NoPE
 from gnomon.shapes import Float
 from gnomon.trace import Trace
-
-NOTHING = NoPE()
 
 
 class CrossAttention(MultiHeadAttention):

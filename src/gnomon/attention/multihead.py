@@ -9,13 +9,13 @@ key/value head; K = 1 is multi-query (Shazeer 2019, arXiv:1911.02150).
 import torch
 from torch import nn
 
-from gnomon.attention.attend import attend
+from gnomon.attention.attend import NOTHING, attend, check_built
 from gnomon.attention.cache import Cache
 from gnomon.attention.dense import How, share_heads, weights
-from gnomon.errors import BadValue
-from gnomon.layout import Layout
+from gnomon.errors import BadValue, wrong
+from gnomon.layout import Layout, layout_of
 from gnomon.norm import Norm, build_norm
-from gnomon.positions.base import PositionEncoding, Tables
+from gnomon.positions.base import PositionEncoding, Tables, wide
 from gnomon.shapes import Float
 from gnomon.trace import Trace
 
@@ -73,11 +73,17 @@ class MultiHeadAttention(nn.Module):
 
     def queries(self, x: Float) -> Float:
         """x (B, T, D) -> q (B, H, T, C)."""
-        return self.q_norm(self._heads(self.q(x), self.n_heads))  # type: ignore[no-any-return]
+        return self._normed(self.q_norm, self._heads(self.q(x), self.n_heads))
 
     def keys_values(self, x: Float) -> tuple[Float, Float]:
         """x (B, S, D) -> k and v (B, K, S, C)."""
-        return self.k_norm(self._heads(self.k(x), self.n_kv_heads)), self._heads(self.v(x), self.n_kv_heads)
+        k = self._normed(self.k_norm, self._heads(self.k(x), self.n_kv_heads))
+        return k, self._heads(self.v(x), self.n_kv_heads)
+
+    @staticmethod
+    def _normed(norm: nn.Module, x: Float) -> Float:
+        """norm(x) in x's dtype: under autocast some devices widen a norm, and values stay narrow."""
+        return norm(x).to(x.dtype)  # type: ignore[no-any-return]
 
     def _heads(self, y: Float, n: int) -> Float:
         """(B, T, n C) -> (B, n, T, C)."""
@@ -86,15 +92,23 @@ class MultiHeadAttention(nn.Module):
     def forward(
         self,
         x: Float,
-        position: PositionEncoding,
-        tables: Tables,
-        at: Layout,
-        k_at: Layout,
+        position: PositionEncoding | None = None,
+        tables: Tables = None,
+        at: Layout | None = None,
+        k_at: Layout | None = None,
         layer: int = 0,
         cache: Cache | None = None,
         trace: Trace | None = None,
     ) -> Float:
-        """x (B, T, D) at `at` attends to everything at `k_at` (the same tokens, or the cache's and these)."""
+        """x (B, T, D) at `at` attends to everything at `k_at` (the same tokens, or the cache's and these).
+
+        Alone it is `attention(x)`. position: a built encoding that acts in attention, None for none; tables: what its
+        `prepare` gave where several layers share it; at: 0..T-1 where it is not given. With a cache,
+        `k_at = cache.extend(at)` comes before and `cache.commit()` after it.
+        """
+        position, at, k_at = self._placed(x, position, at, k_at, cache)
+        if tables is None:
+            tables = position.prepare(at, wide(x.dtype))
         q, (k, v) = self.queries(x), self.keys_values(x)
         q, k = position.query(q, tables), position.key(k, tables)
         if cache is not None:
@@ -102,6 +116,19 @@ class MultiHeadAttention(nn.Module):
         if trace is not None:
             trace.add_attention(self.weights(q, k, position, at, k_at))
         return self.attend(q, k, v, position, at, k_at)
+
+    def _placed(
+        self, x: Float, position: PositionEncoding | None, at: Layout | None, k_at: Layout | None, cache: Cache | None
+    ) -> tuple[PositionEncoding, Layout, Layout]:
+        """The encoding and the layouts, checked, with what was left out filled in."""
+        if not isinstance(x, torch.Tensor) or x.dim() != 3 or x.shape[2] != self.q.in_features:
+            raise wrong("x", x, f"a floating-point tensor, (batch, tokens, d_model = {self.q.in_features})")
+        check_built(position)
+        placed = layout_of(at, x.shape[0], x.shape[1], x.device)
+        at = placed if at is None else at  # one row stays one row, and the object that k_at may be
+        if k_at is None and cache is not None:
+            raise BadValue("with a cache, say where its keys sit: k_at = cache.extend(at), and cache.commit() after it")
+        return NOTHING if position is None else position, at, at if k_at is None else k_at
 
     def attend(self, q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout) -> Float:
         """Attention with this module's settings, heads joined and projected: (B, T, D)."""

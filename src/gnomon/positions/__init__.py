@@ -9,7 +9,7 @@ from gnomon.positions.alibi import ALiBi
 from gnomon.positions.base import NoPE, PositionEncoding, Spec, encoding, get, names
 from gnomon.positions.learned import Learned
 from gnomon.positions.rope import RoPE, pairing_order
-from gnomon.positions.sinusoidal import Sinusoidal, sinusoidal_table
+from gnomon.positions.sinusoidal import Sinusoidal, sin_cos, sinusoidal_table
 from gnomon.positions.t5 import T5
 
 __all__ = [
@@ -25,5 +25,6 @@ __all__ = [
     "get",
     "names",
     "pairing_order",
+    "sin_cos",
     "sinusoidal_table",
 ]  # fmt: skip

@@ -23,9 +23,9 @@ from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from gnomon.errors import BadValue, unknown
+from gnomon.errors import BadValue, unknown, wrong
 from gnomon.glossary import synonyms
-from gnomon.layout import Layout, visible
+from gnomon.layout import Layout, Positions, check_layouts, layout_of, visible
 from gnomon.shapes import Bool, Float, Int
 from gnomon.show import card, matrix_image
 
@@ -122,26 +122,27 @@ class PositionEncoding(nn.Module):
 
     # ---------------------------------------------------------------- used alone, in anybody's model
 
-    def forward(self, x: Float, at: Layout | None = None) -> Float:
-        """The encoding as a layer. Positions are 0..T-1, or those of `at`.
+    def forward(self, x: Float, at: Layout | Positions | None = None) -> Float:
+        """The encoding as a layer. Positions are 0..T-1, or those of `at`: a Layout, or bare positions (T,) or (B, T).
 
         input     x (B, T, D)     -> x + vectors
         rotation  x (B, H, T, C)  -> x rotated
         score     x (B, H, T, S)  -> scores + bias; queries are the last T of the S positions
         """
+        shape = {
+            "nowhere": "any shape",
+            "input": "(batch, tokens, d_model)",
+            "rotation": "(batch, heads, tokens, d_head)",
+            "score": "(batch, heads, queries, keys)",
+        }[self.acts]
+        if not isinstance(x, Tensor) or not x.is_floating_point():
+            raise wrong(f"x, what {self.name} as a layer is given,", x, f"a floating-point tensor, {shape}")
         if self.acts == "nowhere":
             return x
-        if x.dim() != (3 if self.acts == "input" else 4):
-            want = {
-                "input": "(batch, tokens, d_model)",
-                "rotation": "(batch, heads, tokens, d_head)",
-                "score": "(batch, heads, queries, keys)",
-            }
-            raise BadValue(f"{self.name} called as a layer takes {want[self.acts]}, got shape {tuple(x.shape)}")
-        if at is None:
-            at = Layout.dense(x.shape[0], x.shape[1] if self.acts == "input" else x.shape[-2], x.device)
-            if self.acts == "score":
-                at = Layout.dense(x.shape[0], x.shape[-1], x.device)
+        if x.dim() != shape.count(",") + 1:
+            raise BadValue(f"{self.name} called as a layer takes {shape}, got shape {tuple(x.shape)}")
+        tokens = {"input": 1, "rotation": 2, "score": 3}[self.acts]  # the axis whose places are told
+        at = layout_of(at, x.shape[0], x.shape[tokens], x.device, takes_positions=True)
         self.check(at)
         dtype = wide(x.dtype)
         if self.acts == "input":
@@ -162,7 +163,9 @@ class PositionEncoding(nn.Module):
         It holds position only: add your mask to it, or take `score_mask`, which has both. Computed in float32 (float64
         for float64) and rounded once to `dtype`.
         """
-        q, k = q_at.one_row(), (q_at if k_at is None else k_at).one_row()
+        k_at = q_at if k_at is None else k_at
+        check_layouts(q_at=q_at, k_at=k_at)
+        q, k = q_at.one_row(), k_at.one_row()
         heads = n_heads if n_heads is not None else self.heads()
         if type(self).heads is not PositionEncoding.heads and heads != self.heads():
             raise BadValue(f"{self.name} was built for n_heads={self.heads()}, got {heads} heads")
@@ -181,6 +184,7 @@ class PositionEncoding(nn.Module):
     ) -> Float:
         """Bias where a query may see a key, -inf where it may not: (B or 1, H or 1, T, S), added after the scale."""
         k_at = q_at if k_at is None else k_at
+        check_layouts(q_at=q_at, k_at=k_at)
         ok = visible(q_at.one_row(), k_at.one_row(), causal, window)
         return self.add_bias(ok, q_at, k_at, n_heads, dtype)
 

@@ -12,8 +12,8 @@ from typing import Any, Literal, get_args
 
 import torch
 
-from gnomon.errors import BadValue, unknown
-from gnomon.layout import Layout
+from gnomon.errors import BadValue, unknown, wrong
+from gnomon.layout import Layout, Positions, layout_of
 from gnomon.positions.base import PositionEncoding, Tables, angles, check_base, turns, wide
 from gnomon.positions.scaling import Scaling, plain_frequencies
 from gnomon.positions.scaling import scaling as from_settings
@@ -120,18 +120,27 @@ class RoPE(PositionEncoding):
             f"{self.scaling.magnitude:.4g}.",
         ]
 
-    def apply(self, q: Any, k: Any = None, position_ids: Int | None = None) -> Any:
+    def sin_cos(self, at: Layout | Positions) -> tuple[Float, Float]:
+        """The sines and the cosines, each (B, T, rotary_dim/2) in float32, that turn a token at these positions."""
+        tables = self.prepare(at if isinstance(at, Layout) else Layout.placed(at))
+        assert tables is not None
+        cos, sin = tables
+        return sin[:, 0], cos[:, 0]
+
+    def apply(self, q: Any, k: Any = None, position_ids: Layout | Positions | None = None) -> Any:
         """Rotate q (B, H, T, C) and k (B, K, T, C) of your own attention; `position_ids` (B, T) or (T,), else 0..T-1.
 
         With one argument it is torch's `Module.apply(fn)`, which a parent module calls on its children.
         """
-        if k is None:
+        if k is None and callable(q):
             return super().apply(q)
-        if position_ids is None:
-            position_ids = torch.arange(q.shape[-2], device=q.device)
-        pos = position_ids.reshape(-1, position_ids.shape[-1])
-        length = (pos.amax(-1, keepdim=True) + 1).expand_as(pos)  # a row is one text
-        tables = self.prepare(Layout(pos, pos, None, length), wide(q.dtype))
+        for name, x in (("q", q), ("k", k)):
+            if not isinstance(x, torch.Tensor) or x.dim() != 4 or not x.is_floating_point():
+                raise wrong(name, x, "a floating-point tensor, (batch, heads, tokens, d_head)", "rope.apply(q, k)")
+        if q.shape[2] != k.shape[2]:
+            raise BadValue(f"queries are {q.shape[2]} tokens long and keys {k.shape[2]}: rotate each where it is made")
+        at = layout_of(position_ids, q.shape[0], q.shape[2], q.device, "position_ids", takes_positions=True)
+        tables = self.prepare(at, wide(q.dtype))
         return self.rotate(q, tables), self.rotate(k, tables)
 
     def extra_repr(self) -> str:

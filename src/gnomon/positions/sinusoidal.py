@@ -14,7 +14,7 @@ import numpy.typing as npt
 import torch
 
 from gnomon.errors import BadValue, unknown
-from gnomon.layout import Layout
+from gnomon.layout import Layout, Positions
 from gnomon.positions.base import PositionEncoding, angles, check_base, turns
 from gnomon.shapes import Float
 
@@ -47,14 +47,18 @@ class Sinusoidal(PositionEncoding):
     def vectors(self, at: Layout, dtype: torch.dtype = torch.float32) -> Float:
         """(B or 1, T, D) rows of the table at these positions, from float64 angles."""
         at = at.one_row()
-        a = angles(at.pos, self.frequencies())  # (B, T, ceil(D/2))
-        sin, cos = a.sin(), a.cos()[..., : self.d_model // 2]
+        sin, cos = self.sin_cos(at)
         if self.table == "interleaved":
-            pe = a.new_empty(*at.pos.shape, self.d_model)
+            pe = sin.new_empty(*at.pos.shape, self.d_model)
             pe[..., 0::2], pe[..., 1::2] = sin, cos
         else:
             pe = torch.cat([sin, cos], -1)
         return pe.to(dtype).to(at.device)
+
+    def sin_cos(self, at: Layout | Positions) -> tuple[Float, Float]:
+        """The sines (B, T, ceil(D/2)) and the cosines (B, T, floor(D/2)) of these positions, in float64."""
+        a = angles((at if isinstance(at, Layout) else Layout.placed(at)).pos, self.frequencies())
+        return a.sin(), a.cos()[..., : self.d_model // 2]
 
     def frequencies(self) -> list[float]:
         """w_i of every sine, ceil(D/2) of them, in radians per token."""
@@ -80,4 +84,17 @@ def sinusoidal_table(
     return rows[0].numpy()
 
 
-__all__ = ["Sinusoidal", "sinusoidal_table"]
+def sin_cos(
+    max_len: int, d_model: int, base: float = 10000.0, table: Table = "interleaved"
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """The same table's sines and cosines apart, as float64 arrays (max_len, d_model / 2): row p is position p.
+
+    >>> sin, cos = sin_cos(2, 4)
+    >>> sin.round(4).tolist(), cos.round(4).tolist()
+    ([[0.0, 0.0], [0.8415, 0.01]], [[1.0, 1.0], [0.5403, 1.0]])
+    """
+    sin, cos = Sinusoidal(d_model, base, table).sin_cos(Layout.dense(1, max_len))
+    return sin[0].numpy(), cos[0].numpy()
+
+
+__all__ = ["Sinusoidal", "sin_cos", "sinusoidal_table"]
