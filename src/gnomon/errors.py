@@ -22,6 +22,10 @@ class BadInput(GnomonError):
     """A file, folder, corpus or checkpoint that cannot be used (the command line exits with 3)."""
 
 
+class Terminated(KeyboardInterrupt):
+    """A SIGTERM asked a training to end, and it has saved (the command line exits with 143); Ctrl-C raises the base."""
+
+
 def unknown(kind: str, given: str, known: Iterable[str], also: Mapping[str, str] | None = None) -> BadValue:
     """Build the error for a name that is not known: it quotes the name and lists the known ones, the nearest first.
 
@@ -113,5 +117,5 @@ def shown(value: object) -> str:
 
 
 __all__ = [
-    "BadInput", "BadValue", "GnomonError", "article", "described", "must_be", "shown", "unknown", "wrong",
+    "BadInput", "BadValue", "GnomonError", "Terminated", "article", "described", "must_be", "shown", "unknown", "wrong",
 ]  # fmt: skip

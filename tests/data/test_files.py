@@ -1,8 +1,10 @@
 """A file is whole or absent."""
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -44,6 +46,41 @@ def test_a_full_disk_leaves_what_was_there_and_says_so(tmp_path: Path) -> None:
     run = subprocess.run([sys.executable, "-c", code, tmp_path / "file"], capture_output=True, text=True)
     assert f"BadInput: cannot write {tmp_path / 'file'}: File too large; nothing was changed there" in run.stderr
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("file", b"old")]
+
+
+def aged(path: Path, seconds: float = 60) -> Path:
+    moment = time.time() - seconds
+    os.utime(path, (moment, moment))
+    return path
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are made by forking")
+def test_what_a_killed_process_left_goes_with_the_next_write(tmp_path: Path) -> None:
+    (tmp_path / ".other.1.ab.tmp").touch()
+    child = os.fork()
+    if child == 0:
+        with atomic(tmp_path / "file[1]") as file:
+            file.write(b"half")
+            file.flush()
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+    [left] = tmp_path.glob(".file*.tmp")
+    aged(left)
+    with atomic(tmp_path / "file[1]") as file:
+        file.write(b"whole")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".other.1.ab.tmp", "file[1]"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="files are locked on POSIX")
+def test_a_slow_writer_keeps_its_draft_from_the_next_one(tmp_path: Path) -> None:
+    with atomic(tmp_path / "file") as slow:
+        slow.write(b"slow")
+        slow.flush()
+        aged(next(tmp_path.glob(".file.*.tmp")))
+        with atomic(tmp_path / "file") as fast:
+            fast.write(b"fast")
+        assert (tmp_path / "file").read_bytes() == b"fast"
+    assert (tmp_path / "file").read_bytes() == b"slow"
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no pipes by name")

@@ -6,7 +6,8 @@ import threading
 
 import pytest
 
-from gnomon.train.interrupt import ctrl_c_asks
+from gnomon.errors import Terminated
+from gnomon.train.interrupt import signals_ask
 
 
 def press() -> None:
@@ -14,18 +15,33 @@ def press() -> None:
 
 
 def test_the_first_asks_and_the_second_ends(capsys):
-    with ctrl_c_asks("wait") as asked:
+    with signals_ask("wait") as asked:
         assert not asked()
         press()
         assert asked()
-        assert capsys.readouterr().err == "\nwait\n"
+        assert type(asked()) is KeyboardInterrupt
+        assert capsys.readouterr().err == "\nCtrl-C: wait\n"
         with pytest.raises(KeyboardInterrupt):
             press()
 
 
+def test_a_sigterm_asks_like_ctrl_c_and_the_second_does_what_it_did(capsys):
+    ended = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: ended.append(number))
+    try:
+        with signals_ask("wait") as asked:
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert type(asked()) is Terminated
+            assert capsys.readouterr().err == "\nSIGTERM: wait\n"
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert ended == [signal.SIGTERM]
+    finally:
+        assert signal.signal(signal.SIGTERM, before) is not before
+
+
 def test_afterwards_ctrl_c_is_what_it_was():
     before = signal.getsignal(signal.SIGINT)
-    with ctrl_c_asks("wait"):
+    with signals_ask("wait"):
         assert signal.getsignal(signal.SIGINT) is not before
     assert signal.getsignal(signal.SIGINT) is before
     with pytest.raises(KeyboardInterrupt):
@@ -36,10 +52,10 @@ def test_in_another_thread_nothing_is_asked():
     answers = []
 
     def work():
-        with ctrl_c_asks("wait") as asked:
+        with signals_ask("wait") as asked:
             answers.append(asked())
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert answers == [False]
+    assert answers == [None]

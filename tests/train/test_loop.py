@@ -57,7 +57,7 @@ def test_the_folder_tells_what_happened(text, build, config, tmp_path, capsys, m
     assert [path.name for path in (tmp_path / "run" / "training").iterdir()] == ["step-4"]
     shown = capsys.readouterr()
     assert "step 2, held out: loss" in shown.err
-    assert "tokens/s" in shown.err
+    assert "\r" not in shown.err  # a bar is for terminals
     assert shown.out == ""
 
 
@@ -140,7 +140,7 @@ def test_what_is_there_is_never_replaced(text, build, config, tmp_path, what):
     file = tmp_path / "run" if what == "a file" else tmp_path / "run" / "mine.txt"
     file.parent.mkdir(exist_ok=True)
     file.write_text("mine")
-    with pytest.raises(BadValue, match="already exists and is not empty"):
+    with pytest.raises(BadValue, match=f"already exists and is {'a file' if what == 'a file' else 'not empty'}"):
         train(build(), text.task(config()), config(), tmp_path / "run", quiet=True)
     assert file.read_text() == "mine"
 

@@ -5,17 +5,21 @@ import json
 import os
 import shutil
 import signal
-from dataclasses import replace
+import threading
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from gnomon.checkpoints import load, save_model
 from gnomon.checkpoints.native import read_tensors, write_tensors
 from gnomon.data import TokenStore
-from gnomon.errors import BadInput, BadValue
-from gnomon.train import adamw, read_metrics, read_state, resume, train
+from gnomon.errors import BadInput, BadValue, Terminated
+from gnomon.models import DecoderOnly
+from gnomon.train import TrainConfig, adamw, read_metrics, read_state, resume, train
 from gnomon.train.run import Run
 from gnomon.train.state import restore, save_run
 
@@ -211,13 +215,110 @@ def test_a_kill_at_any_moment_of_a_save_leaves_a_whole_state(text, build, config
     assert set(seen) == {2, 3}
 
 
-def test_what_a_killed_save_left_is_swept_when_resuming(text, build, config, tmp_path):
+@pytest.mark.parametrize("function", ["mkdir", "fsync", "replace"])
+def test_a_run_killed_at_any_moment_of_its_first_save_begins_anew_or_goes_on(text, build, config, tmp_path, function):
+    ran, begun_anew = config(steps=1, eval_windows=1), []
+    for after in range(0, 40, 2 if function == "replace" else 3):
+        folder = tmp_path / f"{after}"
+        killed = in_a_killed_process(
+            lambda folder=folder: train(build(), text.task(ran), ran, folder, quiet=True), function, after
+        )
+        try:
+            begun_anew.append(True)
+            train(build(), text.task(ran), ran, folder, quiet=True)
+        except BadValue:  # a whole state is there
+            begun_anew[-1] = False
+            resume(folder, text.task(ran), quiet=True)
+        assert read_state(folder).step == 1
+        assert sorted(path.name for path in folder.iterdir()) == WHOLE
+        if not killed:
+            break
+    assert begun_anew[-1] is False
+    assert begun_anew == sorted(begun_anew, reverse=True)
+    assert begun_anew[0]
+
+
+WHOLE = ["config.json", "metrics.jsonl", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "training"]
+
+
+def test_a_first_save_that_was_cut_short_is_no_model_and_says_so(text, build, config, tmp_path):
+    ran = config(steps=1)
+    assert in_a_killed_process(lambda: train(build(), text.task(ran), ran, tmp_path / "run", quiet=True), "replace", 5)
+    assert (tmp_path / "run" / "config.json").exists()
+    for ask in (load, read_state):
+        with pytest.raises(BadInput, match="holds no model yet: its first save is not done, or was cut short"):
+            ask(tmp_path / "run")
+
+
+def test_what_killed_processes_left_is_swept_when_resuming(text, build, config, tmp_path):
     train(build(), text.task(config()), config(steps=1), tmp_path / "run", quiet=True)
-    left = tmp_path / "run" / ".draft-1-abcd"
-    left.mkdir()
-    (left / "model.safetensors").write_bytes(b"half")
+    left = [tmp_path / "run" / name for name in (".draft-1-abcd", ".loss.png.1.ab.tmp", ".metrics.jsonl.1.ab.tmp")]
+    left[0].mkdir()
+    (left[0] / "model.safetensors").write_bytes(b"half")
+    for file in left[1:]:
+        file.touch()
+        os.utime(file, (1, 1))
     resume(tmp_path / "run", text.task(config()), changes={"steps": 2}, quiet=True)
-    assert not left.exists()
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == WHOLE
+
+
+# ------------------------------------------------------------------ two at once
+
+
+def test_a_second_run_in_the_same_folder_is_refused_and_the_first_one_goes_on(text, build, config, tmp_path, monkeypatch):
+    """New beside new, new beside resumed, resumed beside resumed, and a model saved over either."""
+    refused, original = [], Run.step
+    first, short = build(**DROPOUT), config(steps=3)
+
+    def others(self, number):
+        for intrude in (
+            lambda: train(build(), text.task(short), short, tmp_path / "run", quiet=True),
+            lambda: resume(tmp_path / "run", text.task(short), quiet=True),
+            lambda: save_model(tmp_path / "run", build()),
+        ):
+            thread = threading.Thread(target=lambda intrude=intrude: refused.append(refusal(intrude)))
+            thread.start()
+            thread.join()
+        return original(self, number)
+
+    train(build(**DROPOUT), text.task(config()), config(steps=6), tmp_path / "alone", quiet=True)
+    monkeypatch.setattr(Run, "step", others)
+    train(first, text.task(short), config(steps=3), tmp_path / "run", quiet=True)
+    resume(tmp_path / "run", text.task(config()), changes={"steps": 6}, quiet=True)
+    assert len(refused) == 3 * 6
+    assert all("has been writing" in str(error) for error in refused)
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == WHOLE
+    assert read_state(tmp_path / "run").step == 6
+
+
+def refusal(work) -> BadInput | None:
+    """The BadInput that `work` raises."""
+    try:
+        work()
+    except BadInput as error:
+        return error
+    return None
+
+
+def test_a_run_whose_process_was_killed_is_resumed_at_once(text, build, config, tmp_path):
+    ran, folder = config(steps=9, save_every=1), tmp_path / "run"
+    assert in_a_killed_process(lambda: train(build(), text.task(ran), ran, folder, quiet=True), "replace", 20)
+    assert (folder / ".lock").exists()
+    assert resume(folder, text.task(ran), quiet=True).steps == 9
+
+
+def test_a_sigterm_saves_and_the_run_goes_on_from_there(text, build, config, tmp_path, monkeypatch):
+    original = Run.step
+
+    def step(self, number):
+        if number == 3:
+            signal.raise_signal(signal.SIGTERM)
+        return original(self, number)
+
+    monkeypatch.setattr(Run, "step", step)
+    with pytest.raises(Terminated):
+        train(build(), text.task(config()), config(), tmp_path / "run", quiet=True)
+    assert read_state(tmp_path / "run").step == 4
 
 
 def test_a_save_that_fails_leaves_the_old_state_and_nothing_else(text, build, config, tmp_path, monkeypatch):
@@ -258,6 +359,7 @@ def test_an_optimizer_of_another_model_is_refused(text, build, config, tmp_path)
         train(build(**changes), text.task(config()), config(steps=1), tmp_path / name, quiet=True)
     file = "training/step-1/optimizer.safetensors"
     whole, _ = read_tensors(tmp_path / "narrow" / file)
+    whole = {name: tensor.clone() for name, tensor in whole.items()}  # the file is written over below
     less = {name: tensor for name, tensor in whole.items() if not name.startswith("stack.norm.weight")}
     others = [read_tensors(tmp_path / name / file)[0] for name in ("wide", "deep")]
     messages = ["has shape", "belongs to none of its weights", "lacks stack.norm.weight"]
@@ -267,11 +369,98 @@ def test_an_optimizer_of_another_model_is_refused(text, build, config, tmp_path)
             resume(tmp_path / "narrow", text.task(config()), changes={"steps": 2}, quiet=True)
 
 
-@pytest.mark.parametrize("damage", [{"step": None}, {"config": {"stepz": 1}}, {"config": {"steps": 0}}, {"more": 1}])
-def test_a_state_that_makes_no_sense_is_named(text, build, config, tmp_path, damage):
-    train(build(), text.task(config()), config(steps=1), tmp_path / "run", quiet=True)
-    file = tmp_path / "run" / "training" / "step-1" / "state.json"
+DAMAGE = [
+    {"step": None}, {"step": "1"}, {"step": True}, {"step": 1.0}, {"data": 3}, {"origin": []}, {"more": 1},
+    {"config": []}, {"config": {"stepz": 1}}, {"config": {"steps": 0}}, {"config": {"seed": 0.5}},
+    {"config": {"steps": "6"}}, {"config": {"lr": None}}, {"config": {"lr": 10**400}}, {"config": {"steps": 2**50}},
+    {"config": {"seed": 2**64}}, {"config": {"dtype": []}}, {"config": {"clip": "none"}},
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def trained(text, tmp_path_factory) -> Path:
+    """A run of one step; copy it."""
+    torch.manual_seed(5)
+    model = DecoderOnly(text.tokenizer.vocab_size, d_model=16, n_layers=1, n_heads=2, max_positions=8)
+    model.tokenizer, folder = text.tokenizer, tmp_path_factory.mktemp("trained") / "run"
+    ran = TrainConfig(steps=1, batch_size=2, length=8, eval_windows=4)
+    train(model, text.task(ran), ran, folder, quiet=True)
+    return folder
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_state_that_makes_no_sense_is_named(trained, tmp_path, damage):
+    file = shutil.copytree(trained, tmp_path / "run") / "training" / "step-1" / "state.json"
     data = json.loads(file.read_text()) | damage
     file.write_text(json.dumps({key: value for key, value in data.items() if value is not None}))
     with pytest.raises(BadInput, match=r"state\.json is damaged"):
-        resume(tmp_path / "run", text.task(config()), quiet=True)
+        read_state(tmp_path / "run")
+
+
+def test_a_state_of_another_step_than_the_weights_is_refused(text, trained, tmp_path):
+    into = shutil.copytree(trained, tmp_path / "run") / "training" / "step-1"
+    whole = (into / "state.json").read_text()
+    (into / "state.json").write_text(whole.replace('"step": 1,', '"step": 3,'))
+    with pytest.raises(BadInput, match="of step 3, but the weights beside it are of step 1"):
+        read_state(tmp_path / "run")
+    (into / "state.json").write_text(whole)
+    task = text.task(read_state(tmp_path / "run").config)
+    tensors = {name: tensor.clone() for name, tensor in read_tensors(into / "optimizer.safetensors")[0].items()}
+    moved = {name: tensor + 2 if name.endswith(".step") else tensor for name, tensor in tensors.items()}
+    for wrong, message in ((moved, "of step 3, but the weights beside it are of step 1"), ({}, "lacks")):
+        write_tensors(into / "optimizer.safetensors", wrong)
+        with pytest.raises(BadInput, match=message):
+            resume(tmp_path / "run", task, quiet=True)
+
+
+@pytest.mark.parametrize("step", ["../../elsewhere", "", "one", "-1", "1.0", "9" * 30])
+def test_weights_that_name_no_step_are_refused(trained, tmp_path, step):
+    file = shutil.copytree(trained, tmp_path / "run") / "model.safetensors"
+    write_tensors(file, {name: tensor.clone() for name, tensor in read_tensors(file)[0].items()}, {"step": step})
+    with pytest.raises(BadInput, match="damaged: it says that it is of step"):
+        read_state(tmp_path / "run")
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+KEYS = ["step", "data", "origin", "config", *(f"config.{field.name}" for field in fields(TrainConfig))]
+
+
+@given(key=st.sampled_from(KEYS), value=ANYTHING)
+@settings(max_examples=80, deadline=None)
+def test_whatever_stands_in_a_state_it_is_read_or_refused(trained, key, value):
+    file = trained / "training" / "step-1" / "state.json"
+    whole = file.read_text()
+    data = json.loads(whole)
+    table = data["config"] if "." in key else data
+    table[key.removeprefix("config.")] = value
+    try:
+        file.write_text(json.dumps(data))
+        read_state(trained)
+    except (BadInput, BadValue):
+        pass
+    finally:
+        file.write_text(whole)
+
+
+LOGGED = ANYTHING.map(json.dumps) | st.builds(
+    lambda key, value: json.dumps({"step": 1, key: value}),
+    st.sampled_from(["step", "loss", "valid_loss", "lr", "samples", "more"]), ANYTHING,
+)  # fmt: skip
+
+
+@given(lines=st.lists(st.binary(max_size=8) | LOGGED.map(str.encode), max_size=6))
+@example(lines=[b"5", b'{"step": null}', b"\xff", b'{"step": 1, "loss": "rope"}', b"[" * 100_000])
+@settings(max_examples=25, deadline=None)
+def test_whatever_stands_in_a_log_a_good_run_goes_on(text, trained, lines):
+    file = trained / "metrics.jsonl"
+    whole = file.read_bytes()
+    try:
+        file.write_bytes(b"\n".join([*lines, whole]))
+        resume(trained, text.task(read_state(trained).config), quiet=True)
+        assert read_metrics(file)[-len(whole.splitlines()) :] == [json.loads(line) for line in whole.splitlines()]
+    finally:
+        file.write_bytes(whole)

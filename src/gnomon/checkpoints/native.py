@@ -10,12 +10,8 @@ only hold data.
 """
 
 import json
-import os
 import re
-import secrets
-import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
@@ -24,17 +20,18 @@ import torch
 from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
+from gnomon.checkpoints.drafts import WEIGHTS, cut_short, draft
 from gnomon.checkpoints.weights import Weights, enough, faults, give, on_meta
 from gnomon.data import Tokenizer
+from gnomon.data.lock import check_name
 from gnomon.device import DTYPES, resolve_device, resolve_dtype
 from gnomon.errors import BadInput, BadValue, unknown
 from gnomon.models import Model, ModelConfig
 from gnomon.positions import names
 
 FORMAT = 1  # goes up when an older Gnomon could not read the folder
-CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
+CONFIG, TOKENIZER = "config.json", "tokenizer.json"
 PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle")
-DRAFT = ".draft-"
 M = TypeVar("M", bound=Model)
 
 # What torch.compile, DataParallel and DistributedDataParallel put before the names of a model they wrap.
@@ -53,41 +50,6 @@ def save_model(folder: str | Path, model: nn.Module, tokenizer: Tokenizer | None
     with draft(folder) as new:
         write_model(new, model, tokenizer)
     return Path(folder)
-
-
-@contextmanager
-def draft(folder: str | Path) -> Iterator[Path]:
-    """A new folder inside `folder`; at the end of the block its files take their places there, the weights last.
-
-    Until then nothing of what `folder` holds is touched: not by an error in the block, a full disk or a kill.
-    """
-    folder = Path(folder)
-    new = folder / f"{DRAFT}{os.getpid()}-{secrets.token_hex(4)}"
-    try:
-        new.mkdir(parents=True)
-        yield new
-        files = [path for path in new.rglob("*") if path.is_file()]
-        for path in files:
-            _reach_the_disk(path)
-        for path in sorted(files, key=lambda path: path.name == WEIGHTS):
-            target = folder / path.relative_to(new)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            os.replace(path, target)
-    except OSError as error:
-        raise BadInput(f"cannot write {folder}: {error.strerror or error}; what it held is as it was") from error
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
-
-
-def sweep(folder: str | Path) -> None:
-    """Remove the drafts that killed processes left in `folder`."""
-    for left in Path(folder).glob(f"{DRAFT}*"):
-        shutil.rmtree(left, ignore_errors=True)
-
-
-def _reach_the_disk(path: Path) -> None:
-    with open(path, "r+b") as file:
-        os.fsync(file.fileno())
 
 
 def write_model(new: Path, model: nn.Module, tokenizer: Tokenizer | None = None, step: int | None = None) -> None:
@@ -218,6 +180,7 @@ def must_be(model: Model, kind: type[Model], folder: Path) -> None:
 
 def run_folder(path: Path) -> Path:
     """The folder itself; BadInput for everything else that people try to load."""
+    check_name(path)
     if path.suffix in PICKLED:
         raise _pickled(path)
     if path.is_file():
@@ -242,6 +205,8 @@ def _pickled(path: Path) -> BadInput:
 
 def _present(path: Path) -> Path:
     if not path.is_file():
+        if path.name == WEIGHTS and cut_short(path.parent):
+            raise BadInput(f"{path.parent} holds no model yet: its first save is not done, or was cut short")
         raise BadInput(f"{path.parent} is no whole run folder: {path.name} is missing")
     return path
 
@@ -374,6 +339,6 @@ def _kind(shape: tuple[int, ...], dtype: torch.dtype) -> str:
 
 __all__ = [
     "CONFIG", "PICKLED", "TOKENIZER", "WEIGHTS", "draft", "fill", "fitting", "load", "must_be", "plain_name",
-    "read_config", "read_json", "read_tensors", "run_folder", "save_model", "sweep", "unwrapped", "write_json",
-    "write_model", "write_tensors",
+    "read_config", "read_json", "read_tensors", "run_folder", "save_model", "unwrapped", "write_json", "write_model",
+    "write_tensors",
 ]  # fmt: skip

@@ -18,8 +18,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin
 
+from gnomon.checked import annotations_of, described
 from gnomon.errors import BadValue, unknown
 
 T = TypeVar("T")
@@ -125,7 +126,7 @@ def _settings(
     kind: type[Any], table: Mapping[str, object], prefix: str, origin: str
 ) -> Iterator[tuple[str, Any, object]]:
     """Yield (dotted name, annotation, raw value) for each entry of `table`, which is shaped like `kind`."""
-    hints = _annotations(kind)
+    hints = annotations_of(kind)
     for name, raw in table.items():
         key = prefix + name
         if name not in hints:
@@ -136,13 +137,8 @@ def _settings(
             continue
         below = _parse(raw) if isinstance(raw, _Text) else raw
         if not isinstance(below, Mapping):
-            raise BadValue(f"{origin}: {key} is a group of settings ({', '.join(_annotations(inner))}), given {raw!r}")
+            raise BadValue(f"{origin}: {key} is a group of settings ({', '.join(annotations_of(inner))}), given {raw!r}")
         yield from _settings(inner, below, f"{key}.", origin)
-
-
-def _annotations(kind: type[Any]) -> dict[str, Any]:
-    hints = get_type_hints(kind)
-    return {field.name: hints[field.name] for field in dataclasses.fields(kind) if field.init}
 
 
 def _dataclass_of(annotation: Any) -> type[Any] | None:
@@ -161,7 +157,7 @@ def _parse(text: _Text) -> object:
 
 def _convert(annotation: Any, raw: object, where: str) -> object:
     """Check `raw` against `annotation` and return it in that type; BadValue says what was expected."""
-    wrong = BadValue(f"{where}: expected {_described(annotation)}, given {raw!r}")
+    wrong = BadValue(f"{where}: expected {described(annotation)}, given {raw!r}")
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in (Union, UnionType):
         return _convert_any_of(arguments, raw, where, wrong)
@@ -213,30 +209,13 @@ def _convert_sequence(annotation: Any, raw: object, where: str, wrong: BadValue)
     return items if get_origin(annotation) is list else tuple(items)
 
 
-def _described(annotation: Any) -> str:
-    words: dict[Any, str] = {
-        bool: "true or false",
-        int: "a whole number",
-        float: "a number",
-        str: "text",
-        Path: "a path",
-        NoneType: "none",
-    }
-    arguments = get_args(annotation)
-    if get_origin(annotation) in (Union, UnionType):
-        return " or ".join(_described(member) for member in arguments)
-    if get_origin(annotation) is Literal:
-        return "one of " + ", ".join(str(choice) for choice in arguments)
-    return words.get(annotation, str(annotation))
-
-
 def _build(kind: type[Any], default: Any, values: Mapping[str, object], prefix: str) -> Any:
     """Make a `kind`: `default` with `values` in their places, or a new one where there is no default."""
     given: dict[str, object] = {}
     for field in dataclasses.fields(kind):
         key = prefix + field.name
         fallback = _default(field) if default is MISSING else getattr(default, field.name)
-        inner = _dataclass_of(_annotations(kind).get(field.name))
+        inner = _dataclass_of(annotations_of(kind).get(field.name))
         if inner is not None and any(name.startswith(f"{key}.") for name in values):
             given[field.name] = _build(inner, MISSING if fallback is None else fallback, values, f"{key}.")
         elif key in values:

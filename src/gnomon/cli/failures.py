@@ -8,6 +8,7 @@
 | 3 | a file, folder, corpus or checkpoint that cannot be used; a disk that is full |
 | 130 | interrupted (Ctrl-C) |
 | 141 | whoever read the output went away (`gnomon positions | head -1`): nothing is printed |
+| 143 | a training was ended by SIGTERM, which schedulers send, and has saved |
 
 Anything else is a fault of Gnomon's own and keeps its traceback. GNOMON_TRACEBACK=1 shows it for the others too.
 """
@@ -21,9 +22,9 @@ from contextlib import contextmanager, suppress
 import click
 
 from gnomon.cli.output import print_json
-from gnomon.errors import BadValue, GnomonError
+from gnomon.errors import BadValue, GnomonError, Terminated
 
-THRESHOLD, USAGE, INPUT, INTERRUPTED, PIPE_CLOSED = 1, 2, 3, 130, 141
+THRESHOLD, USAGE, INPUT, INTERRUPTED, PIPE_CLOSED, TERMINATED = 1, 2, 3, 130, 141, 143
 
 
 def _message(error: Exception) -> str:
@@ -44,7 +45,7 @@ def _exit_code(error: Exception) -> int:
 
 def _report(kind: str, message: str, exit_code: int, as_json: bool) -> click.exceptions.Exit:
     line = " ".join(message.split())
-    click.echo(f"gnomon: {'' if exit_code == INTERRUPTED else 'error: '}{line}", err=True)
+    click.echo(f"gnomon: {'' if exit_code in (INTERRUPTED, TERMINATED) else 'error: '}{line}", err=True)
     if as_json:
         with suppress(OSError):  # a full disk is what may be reported
             print_json({"error": {"kind": kind, "message": line, "exit_code": exit_code}})
@@ -65,6 +66,8 @@ def failures_reported(as_json: bool) -> Iterator[None]:
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115  the interpreter flushes it on its way out
         raise click.exceptions.Exit(PIPE_CLOSED) from None
+    except Terminated:
+        raise _report("Terminated", "ended by SIGTERM", TERMINATED, as_json) from None
     except KeyboardInterrupt:
         raise _report("Interrupted", "interrupted", INTERRUPTED, as_json) from None
     except (click.ClickException, GnomonError, OSError) as error:
@@ -73,4 +76,4 @@ def failures_reported(as_json: bool) -> Iterator[None]:
         raise _report(type(error).__name__, _message(error), _exit_code(error), as_json) from error
 
 
-__all__ = ["INPUT", "INTERRUPTED", "PIPE_CLOSED", "THRESHOLD", "USAGE", "failures_reported"]
+__all__ = ["INPUT", "INTERRUPTED", "PIPE_CLOSED", "TERMINATED", "THRESHOLD", "USAGE", "failures_reported"]

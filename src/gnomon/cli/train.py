@@ -156,39 +156,42 @@ def _start(
     from gnomon.cli.recipe import free_folder, make_model, make_tokenizer
     from gnomon.device import resolve_device
     from gnomon.train import train
-    from gnomon.train.loop import check_new
+    from gnomon.train.folder import new_folder
 
-    folder = check_new(output or free_folder(settings))
     where = resolve_device(device)
     kind = settings.kind
-    _tell(kind.describe(), quiet)
-    tokenizer = make_tokenizer(settings) if begun is None or begun.tokenizer is None else begun.tokenizer
-    model = (make_model(settings, tokenizer) if begun is None else begun).to(where)
-    size = grouped(sum(p.numel() for p in model.parameters()))
-    name = model.architecture if begun is not None or settings.preset is None else settings.preset
-    _tell(f"{name}: {size} parameters, {tokenizer.vocab_size} tokens ({tokenizer.kind}) -> {folder}", quiet)
-    task = kind.task(tokenizer, settings.train, quiet)
-    origin = {"preset": settings.preset, **kind.saved()}
-    with _way_on(folder):
-        return train(model, task, settings.train, folder, origin=origin, quiet=quiet)
+    with new_folder(output or free_folder(settings)) as folder:  # ours before the data are read, which takes time
+        _tell(kind.describe(), quiet)
+        tokenizer = make_tokenizer(settings) if begun is None or begun.tokenizer is None else begun.tokenizer
+        model = (make_model(settings, tokenizer) if begun is None else begun).to(where)
+        size = grouped(sum(p.numel() for p in model.parameters()))
+        name = model.architecture if begun is not None or settings.preset is None else settings.preset
+        known = grouped(tokenizer.vocab_size)
+        _tell(f"{name}: {size} parameters, {known} tokens ({tokenizer.kind}) -> {folder}", quiet)
+        task = kind.task(tokenizer, settings.train, quiet)
+        origin = {"preset": settings.preset, **kind.saved()}
+        with _way_on(folder):
+            return train(model, task, settings.train, folder, origin=origin, quiet=quiet)
 
 
 def _go_on(folder: Path, resolved: "Resolved[Settings]", device: str, quiet: bool) -> "Report":
     from gnomon.data import Tokenizer
     from gnomon.tasks import saved_kind
     from gnomon.train import read_state, resume
+    from gnomon.train.folder import old_folder
 
     for key in resolved.origins:
         if not key.startswith("train."):
             raise BadValue(f"{key} belongs to the run in {folder} and stays as it is: leave it out, or start a new run")
     given = {key.removeprefix("train."): key for key in resolved.origins}
     changes = {name: getattr(resolved.config.train, name) for name in given}
-    state = read_state(folder)
-    config = state.config.changed(**changes)
-    task = saved_kind(state, folder).task(Tokenizer.load(folder), config, quiet)
-    _tell(f"{folder}: step {state.step} of {config.steps}", quiet)
-    with _way_on(folder):
-        return resume(folder, task, device=device, changes=changes, quiet=quiet)
+    with old_folder(folder):
+        state = read_state(folder)
+        config = state.config.changed(**changes)
+        task = saved_kind(state, folder).task(Tokenizer.load(folder), config, quiet)
+        _tell(f"{folder}: step {state.step} of {config.steps}", quiet)
+        with _way_on(folder):
+            return resume(folder, task, device=device, changes=changes, quiet=quiet)
 
 
 @contextmanager

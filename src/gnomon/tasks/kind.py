@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+from gnomon.checked import check_fields
 from gnomon.data import Tokenizer
 from gnomon.errors import BadInput, BadValue, unknown
 from gnomon.models import Model, ModelConfig, build
@@ -94,15 +95,18 @@ def find(name: str) -> type[Kind]:
 
 def saved_kind(state: State, folder: Path) -> Kind:
     """The kind of task that a run was started with, with its settings; BadInput where its state does not say."""
-    try:
-        kind = find(state.origin["task"])
-        settings = state.origin[kind.name]
-        return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()})
-    except (KeyError, TypeError) as error:
+    name = state.origin.get("task")
+    if not isinstance(name, str) or not isinstance(settings := state.origin.get(name), dict):
         raise BadInput(
             f"{folder} does not say what it was trained on, so it was not started by gnomon train: go on with "
             "gnomon.train.resume"
-        ) from error
+        )
+    kind = find(name)
+    try:
+        check_fields(kind, settings)
+        return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()})
+    except BadValue as error:
+        raise BadInput(f"the state of the run in {folder} is damaged: {kind.name}: {error}") from error
 
 
 __all__ = ["Kind", "find", "kinds", "saved_kind"]

@@ -4,8 +4,11 @@ from dataclasses import dataclass, fields, replace
 from math import isfinite
 from typing import Any
 
+from gnomon.checked import check_fields
 from gnomon.device import DTYPES
 from gnomon.errors import BadValue, unknown
+
+MOST = 2**40  # of anything that is counted
 
 # What may change when a run is resumed. Anything else would make it another run.
 CHANGEABLE = ("steps", "log_every", "eval_every", "eval_windows", "save_every", "sample_every", "dtype")
@@ -34,6 +37,7 @@ class TrainConfig:
     dtype: str = "auto"  # of the products, see training_dtype
 
     def __post_init__(self) -> None:
+        check_fields(TrainConfig, vars(self))
         for name in ("steps", "batch_size", "length", "accumulate", "log_every", "eval_windows"):
             _at_least(1, name, getattr(self, name))
         for name in ("eval_every", "save_every", "sample_every"):
@@ -41,6 +45,8 @@ class TrainConfig:
                 _at_least(1, name, getattr(self, name))
         for name in ("warmup", "seed", "weight_decay"):
             _at_least(0, name, getattr(self, name))
+        if self.seed >= 2**63:
+            raise BadValue(f"seed must be below 2**63, got {self.seed}")
         if not (isfinite(self.lr) and self.lr > 0):
             raise BadValue(f"lr must be a number above 0, got {self.lr}")
         if not 0 <= self.floor <= 1:
@@ -72,6 +78,8 @@ class TrainConfig:
 def _at_least(least: int, name: str, value: float) -> None:
     if not value >= least:
         raise BadValue(f"{name} must be at least {least}, got {value}")
+    if name != "seed" and value > MOST:
+        raise BadValue(f"{name} must be at most 2**40, got {value}")
 
 
 __all__ = ["CHANGEABLE", "TrainConfig"]

@@ -1,33 +1,44 @@
-"""Ctrl-C, politely: the first one asks, the second one ends."""
+"""Ctrl-C and SIGTERM, politely: the first one asks, the second one ends."""
 
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
+
+from gnomon.errors import Terminated
+
+NAMES = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
 
 
 @contextmanager
-def ctrl_c_asks(message: str) -> Iterator[Callable[[], bool]]:
-    """Within the block the first Ctrl-C prints `message` and makes the yielded function return True; the second one
-    does what Ctrl-C did before. Outside the main thread, where signals cannot be caught, it always returns False."""
-    asked = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield asked.is_set
-        return
+def signals_ask(message: str) -> Iterator[Callable[[], KeyboardInterrupt | None]]:
+    """Within the block the first Ctrl-C or SIGTERM prints its name and `message`, and the yielded function returns what
+    is to be raised for it, which is None before; another one does what it did before. Outside the main thread, where
+    signals cannot be caught, nothing is ever asked."""
+    asked: list[KeyboardInterrupt] = []
 
     def on_signal(number: int, frame: FrameType | None) -> None:
-        asked.set()
-        signal.signal(signal.SIGINT, before)
-        print(f"\n{message}", file=sys.stderr, flush=True)
+        asked.append(Terminated() if number == signal.SIGTERM else KeyboardInterrupt())
+        put_back()
+        with suppress(OSError):  # nobody may be listening any more
+            print(f"\n{NAMES[signal.Signals(number)]}: {message}", file=sys.stderr, flush=True)
 
-    before = signal.getsignal(signal.SIGINT) or signal.default_int_handler
-    signal.signal(signal.SIGINT, on_signal)
+    def put_back() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: None
+        return
+    before = {number: signal.getsignal(number) or signal.SIG_DFL for number in NAMES}
+    for number in NAMES:
+        signal.signal(number, on_signal)
     try:
-        yield asked.is_set
+        yield lambda: asked[0] if asked else None
     finally:
-        signal.signal(signal.SIGINT, before)
+        put_back()
 
 
-__all__ = ["ctrl_c_asks"]
+__all__ = ["signals_ask"]

@@ -16,11 +16,13 @@ import torch
 from torch import nn
 from tqdm import tqdm
 
-from gnomon.checkpoints.native import load, sweep
-from gnomon.errors import BadInput, BadValue
+from gnomon.checkpoints.drafts import sweep
+from gnomon.checkpoints.native import load
+from gnomon.errors import BadInput
 from gnomon.train.config import TrainConfig
 from gnomon.train.evaluation import Evaluation
-from gnomon.train.interrupt import ctrl_c_asks
+from gnomon.train.folder import new_folder, old_folder
+from gnomon.train.interrupt import signals_ask
 from gnomon.train.metrics import MetricsLog, plot_loss
 from gnomon.train.run import Run
 from gnomon.train.state import read_state, restore
@@ -56,14 +58,14 @@ def train(
     origin  kept in the state of the run for whoever resumes it: for example where the data came from
     quiet   no progress bar and no samples on standard error
 
-    The first Ctrl-C ends the step, saves and raises KeyboardInterrupt; the second one quits at once.
+    The first Ctrl-C, or a SIGTERM, ends the step, saves and raises KeyboardInterrupt; the second one quits at once.
     Raises BadValue for a folder that already holds something, for a model that cannot learn this task, and where the
-    loss stops being a number (the folder then holds the last good save).
+    loss stops being a number (the folder then holds the last good save); BadInput where another process writes there.
     """
-    folder = check_new(run_folder)
-    run = Run(model, task, config, folder, origin or {})
-    run.save(0)  # a folder that cannot be written is known before the first step
-    return _go(run, quiet)
+    with new_folder(run_folder) as folder:
+        run = Run(model, task, config, folder, origin or {})
+        run.save(0)  # a folder that cannot be written is known before the first step
+        return _go(run, quiet)
 
 
 def resume(
@@ -81,26 +83,19 @@ def resume(
     model    one to put the saved weights into (a compiled one, say) instead of building it on `device`
     changes  of settings that leave it the same run, such as {"steps": 5000}
 
-    Raises BadInput for a folder that holds no state, or where the training data are not those the run began with.
+    Raises BadInput for a folder that holds no state, where the training data are not those the run began with, and
+    where another process is at work in the folder.
     """
-    folder = Path(run_folder)
-    model = load(folder, device) if model is None else model
-    state = read_state(folder)
-    run = Run(model, task, state.config.changed(**(changes or {})), folder, state.origin)
-    if run.state.data != state.data:
-        raise BadInput(f"these are not the training data that {folder} began with: their fingerprint differs")
-    restore(folder, model, run.optimizer)
-    run.state = replace(run.state, step=state.step)
-    sweep(folder)
-    return _go(run, quiet)
-
-
-def check_new(folder: str | Path) -> Path:
-    """The folder of a new run; BadValue where something is there that it would replace."""
-    folder = Path(folder)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise BadValue(f"{folder} already exists and is not empty: resume the run in it, or choose another folder")
-    return folder
+    with old_folder(run_folder) as folder:
+        model = load(folder, device) if model is None else model
+        state = read_state(folder)
+        run = Run(model, task, state.config.changed(**(changes or {})), folder, state.origin)
+        if run.state.data != state.data:
+            raise BadInput(f"these are not the training data that {folder} began with: their fingerprint differs")
+        restore(folder, model, run.optimizer)
+        run.state = replace(run.state, step=state.step)
+        sweep(folder)
+        return _go(run, quiet)
 
 
 def _go(run: Run, quiet: bool) -> Report:
@@ -108,8 +103,10 @@ def _go(run: Run, quiet: bool) -> Report:
     config, start, began = run.config, run.state.step, time.perf_counter()
     evaluation = samples = None
     log = MetricsLog(run.folder / METRICS, until=start)
-    ctrl_c = ctrl_c_asks("Ctrl-C: finishing this step, then saving. Once more quits at once.")
-    with closing(log), _progress(config, start, quiet) as bar, ctrl_c as asked:
+    if log.damaged:
+        _say(f"{METRICS}: {log.damaged} damaged lines were left out", quiet)
+    asking = signals_ask("finishing this step, then saving. Once more quits at once.")
+    with closing(log), _progress(config, start, quiet) as bar, asking as asked:
         run.model.train()
         for number in range(start, config.steps):
             loss = run.step(number)
@@ -133,7 +130,7 @@ def _go(run: Run, quiet: bool) -> Report:
                 plot_loss(log.lines, run.folder / PLOT)
             if stop and not last:
                 _say(f"step {done} is saved in {run.folder}", quiet)
-                raise KeyboardInterrupt
+                raise stop
     if evaluation is None or samples is None:  # the run had ended before
         evaluation, samples = run.evaluate(), run.samples()
     seconds = time.perf_counter() - began
@@ -145,7 +142,7 @@ def _due(done: int, every: int | None) -> bool:
 
 
 def _progress(config: TrainConfig, start: int, quiet: bool) -> "tqdm[None]":
-    return tqdm(total=config.steps, initial=start, unit="step", disable=quiet)
+    return tqdm(total=config.steps, initial=start, unit="step", disable=quiet or None)  # None: not into a pipe
 
 
 def _say(text: str, quiet: bool) -> None:
@@ -153,4 +150,4 @@ def _say(text: str, quiet: bool) -> None:
         tqdm.write(text, file=sys.stderr)
 
 
-__all__ = ["METRICS", "PLOT", "Report", "check_new", "resume", "train"]
+__all__ = ["METRICS", "PLOT", "Report", "resume", "train"]

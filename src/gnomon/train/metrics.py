@@ -9,12 +9,15 @@ A line has the number of steps taken and some of these, losses in nats per token
 
 import json
 from collections.abc import Iterator, Sequence
+from math import inf
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from gnomon.data import atomic
+from gnomon.errors import BadInput
 
+MOST = 1e30  # a number in a log, and a point on an axis, is smaller
 Metrics = list[dict[str, Any]]
 
 
@@ -22,8 +25,13 @@ class MetricsLog:
     """The file, open at its end: a line is on its way to the disk as soon as it is written."""
 
     def __init__(self, path: Path, until: int) -> None:
-        """Keep what was written up to step `until`, which is where training goes on from, and drop the rest."""
-        self.lines = [line for line in read_metrics(path) if line["step"] <= until]
+        """Keep what was written up to step `until`, which is where training goes on from, and drop the rest.
+
+        Lines that cannot be read are dropped too, for a log must never keep a good run from going on; `damaged` counts
+        them. BadInput where the file cannot be read or written at all.
+        """
+        lines, self.damaged = _read(path)
+        self.lines = [line for line in lines if line["step"] <= until]
         with atomic(path) as file:
             file.writelines(f"{json.dumps(line)}\n".encode() for line in self.lines)
         self._file = open(path, "a", encoding="utf-8", buffering=1)  # noqa: SIM115  closed by close()
@@ -39,16 +47,40 @@ class MetricsLog:
 
 
 def read_metrics(path: Path) -> Metrics:
-    """The lines of a metrics.jsonl, none if there is no such file; a last line that was cut off is left out."""
-    return list(_whole_lines(path)) if path.is_file() else []
+    """The lines of a metrics.jsonl, none if there is no such file; damaged ones, such as a cut-off last one, are left
+    out. BadInput where the file cannot be read."""
+    return _read(path)[0]
 
 
-def _whole_lines(path: Path) -> Iterator[dict[str, Any]]:
-    for line in path.read_text(encoding="utf-8").splitlines():
-        try:
-            yield json.loads(line)
-        except ValueError:
-            return
+def _read(path: Path) -> tuple[Metrics, int]:
+    """The lines that make sense, and how many do not; a last one that was cut off by a kill is not counted."""
+    if not path.is_file():
+        return [], 0
+    try:
+        *whole, last = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {error.strerror}") from error
+    read = [_line(line) for line in whole if line.strip()]
+    good = [line for line in (*read, _line(last)) if line is not None]
+    return good, read.count(None)
+
+
+def _line(text: bytes) -> dict[str, Any] | None:
+    """One line, or None where it is not what the module's docstring shows; keys that it does not show are kept."""
+    try:
+        line = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    fits = isinstance(line, dict) and type(line.get("step")) is int and line["step"] >= 0
+    return line if fits and all(_makes_sense(key, value) for key, value in line.items()) else None
+
+
+def _makes_sense(key: str, value: object) -> bool:
+    if key == "samples":
+        return isinstance(value, list) and all(isinstance(text, str) for text in value)
+    if key in ("step", "loss", "lr", "tokens_per_second") or key.startswith("valid_"):
+        return isinstance(value, float) or (type(value) is int and abs(value) < MOST)
+    return True
 
 
 def plot_loss(metrics: Metrics, path: Path) -> None:
@@ -56,8 +88,7 @@ def plot_loss(metrics: Metrics, path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    trained = [(line["step"], line["loss"]) for line in metrics if "loss" in line]
-    held_out = [(line["step"], line["valid_loss"]) for line in metrics if "valid_loss" in line]
+    trained, held_out = _points(metrics, "loss"), _points(metrics, "valid_loss")
     figure = Figure(figsize=(7, 4))
     FigureCanvasAgg(figure)
     axes = figure.subplots()
@@ -73,6 +104,11 @@ def plot_loss(metrics: Metrics, path: Path) -> None:
     axes.grid(alpha=0.3)
     with atomic(path) as file:
         figure.savefig(file, format="png", dpi=120)
+
+
+def _points(metrics: Metrics, name: str) -> list[tuple[int, float]]:
+    """(step, value) of each line that has a value; one that no axis reaches is none."""
+    return [(line["step"], line[name]) for line in metrics if abs(line.get(name, inf)) < MOST]
 
 
 def smooth(values: Sequence[float], reach: int = 10) -> list[float]:

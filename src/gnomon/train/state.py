@@ -29,10 +29,13 @@ from gnomon.checkpoints.native import (
     write_model,
     write_tensors,
 )
+from gnomon.checked import check_fields
 from gnomon.errors import BadInput
 from gnomon.train.config import TrainConfig
 
 TRAINING, OPTIMIZER, STATE = "training", "optimizer.safetensors", "state.json"
+MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # what AdamW keeps of each weight
+COUNTED = 2**24  # steps that it counts exactly, in float32
 
 
 @dataclass(frozen=True)
@@ -61,40 +64,61 @@ def save_run(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, s
 
 def read_state(folder: str | Path) -> State:
     """The state that belongs to the weights in a run folder; BadInput where there is none or it is damaged."""
-    folder = Path(folder)
-    file = _state_folder(folder) / STATE
+    step = _step_of_the_weights(Path(folder))
+    file = _state_folder(Path(folder), step) / STATE
     data = read_json(file)
     try:
-        return State(**{**data, "config": TrainConfig(**data["config"])})
+        config = data.pop("config")
+        state = State(**data, config=TrainConfig(**config))
+        check_fields(State, vars(state))
     except (KeyError, TypeError, ValueError) as error:
         raise BadInput(f"{file} is damaged or from another version of Gnomon: {error}") from error
+    if state.step != step:
+        raise BadInput(f"{file} is of step {state.step}, but the weights beside it are of step {step}")
+    return state
 
 
 def restore(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     """Put the saved weights into the model and the saved tensors into its optimizer."""
+    step = _step_of_the_weights(folder)
     fill(model, read_tensors(folder / WEIGHTS)[0], folder / WEIGHTS)
-    file = _state_folder(folder) / OPTIMIZER
-    tensors, _ = read_tensors(file)
+    file = _state_folder(folder, step) / OPTIMIZER
     names = _names(model, optimizer)
-    weights = dict(enumerate(p for group in optimizer.param_groups for p in group["params"]))
+    weights = dict(zip(names, (p for group in optimizer.param_groups for p in group["params"]), strict=True))
     state: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in tensors.items():
+    for name, tensor in read_tensors(file)[0].items():
         weight, _, key = name.rpartition(".")
-        if weight not in names:
+        if weight not in weights:
             raise BadInput(f"{file} does not fit the model: it holds {name}, which belongs to none of its weights")
-        index = names.index(weight)
-        if tensor.dim() and tensor.shape != weights[index].shape:
-            raise BadInput(f"{file} does not fit the model: {name} has shape {tuple(tensor.shape)}")
-        state.setdefault(index, {})[key] = tensor.clone()
-    if state and len(state) < len(names):
-        raise BadInput(f"{file} does not fit the model: it lacks {names[min(set(weights) - set(state))]}")
+        _check_fits(file, name, key, tensor, weights[weight], step)
+        state.setdefault(names.index(weight), {})[key] = tensor.clone()
+    for index, name in enumerate(names if step else []):
+        if missing := [key for key in MOMENTS if key not in state.get(index, {})]:
+            raise BadInput(f"{file} does not fit the model: it lacks {name}.{missing[0]}")
     optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
 
 
-def _state_folder(folder: Path) -> Path:
+def _check_fits(file: Path, name: str, key: str, tensor: Tensor, weight: Tensor, step: int) -> None:
+    """Raise BadInput for a tensor that is none of the optimizer's, or not that of this weight at this step."""
+    if key not in MOMENTS:
+        raise BadInput(f"{file} does not fit the model: it holds {name}; there is {', '.join(MOMENTS)} of a weight")
+    shape = () if key == "step" else weight.shape
+    if tensor.shape != shape or not tensor.is_floating_point():
+        raise BadInput(f"{file} does not fit the model: {name} has shape {tuple(tensor.shape)} and is {tensor.dtype}")
+    if key == "step" and step < COUNTED and tensor.item() != step:
+        raise BadInput(f"{file} is of step {tensor.item():g}, but the weights beside it are of step {step}")
+
+
+def _step_of_the_weights(folder: Path) -> int:
     step = read_tensors(folder / WEIGHTS)[1].get("step")
     if step is None:
         raise BadInput(f"{folder} holds a model but no state of its training, so it cannot be resumed")
+    if not (step.isascii() and step.isdecimal() and len(step) < 20):
+        raise BadInput(f"{folder / WEIGHTS} is damaged: it says that it is of step {step!r}")
+    return int(step)
+
+
+def _state_folder(folder: Path, step: int) -> Path:
     return folder / TRAINING / f"step-{step}"
 
 
