@@ -20,7 +20,7 @@ def annotations_of(kind: type[Any]) -> dict[str, Any]:
 
 
 def check_fields(kind: type[Any], values: Mapping[str, object]) -> None:
-    """Raise BadValue for a value that does not fit the field of its name, and for a name that no field of `kind` has."""
+    """Raise BadValue for a value that does not fit the field of its name, and for a name that no field has."""
     hints = annotations_of(kind)
     for name, value in values.items():
         if name not in hints:

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -14,14 +15,14 @@ import pytest
 import torch
 
 import gnomon as gn
-from gnomon.data import Corpus
+from gnomon.data import Corpus, locked
 from gnomon.errors import BadInput, BadValue
 from gnomon.lab import Recipe, Size, extrapolation
 from gnomon.lab import pool as pool_module
 from gnomon.lab import worker as worker_module
 from gnomon.lab.experiments import experiment, workers_for
 from gnomon.lab.pool import run_jobs
-from gnomon.lab.prepare import finished, holds_another, prepare
+from gnomon.lab.prepare import claim, finished, holds_another, prepare
 from gnomon.lab.reading import facts
 from gnomon.lab.trial import MEASURED, Job, Measured
 from gnomon.positions import PositionEncoding
@@ -186,6 +187,30 @@ def test_a_folder_with_other_things_in_it_is_left_alone(settings, corpus, tmp_pa
     assert not holds_another(tmp_path / "new", settings)
 
 
+def test_an_experiment_has_its_folder_to_itself(settings, corpus, tmp_path):
+    refused = []
+
+    def work():
+        try:
+            experiment(settings, corpus, tmp_path / "x", workers=1)
+        except BadInput as error:
+            refused.append(str(error))
+
+    with locked(tmp_path / "x"):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    assert "has been writing" in refused[0]
+    assert not (tmp_path / "x").exists()
+
+
+def test_what_a_killed_experiment_left_is_no_other_experiment(settings, corpus, tmp_path):
+    (tmp_path / ".lock").touch()
+    assert not holds_another(tmp_path, settings)
+    claim(tmp_path, settings, corpus)
+    assert holds_another(tmp_path, replace(settings, train_length=settings.train_length + 1))
+
+
 def test_going_on_trains_only_what_is_missing(settings, corpus, tmp_path, monkeypatch):
     two = replace(settings, positions=("rope", "none"))
     first = experiment(replace(two, positions=("rope",)), corpus, tmp_path, workers=1)
@@ -260,6 +285,7 @@ def test_workers_are_as_many_as_are_useful(settings, corpus, tmp_path, monkeypat
 # No main guard, and no file that could be imported: starting processes needs neither.
 SCRIPT = """
 import sys
+import threading
 from gnomon.cli.main import main
 sys.argv = ["gnomon", "lab", *sys.argv[1:]]
 main()

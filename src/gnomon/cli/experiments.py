@@ -45,15 +45,17 @@ def free_folder(name: str, settings: "Settings") -> Path:
 def perform(
     settings: "Settings", corpus: "Corpus", folder: Path, workers: int | None, resume: bool, quiet: bool
 ) -> "Report":
-    """Prepare the experiment, say what will happen, do it."""
+    """Prepare the experiment, say what will happen, do it; meanwhile nobody else writes into the folder."""
+    from gnomon.data import locked
     from gnomon.lab.experiments import perform, workers_for
     from gnomon.lab.prepare import prepare
 
-    lab = prepare(settings, corpus, folder, quiet)
-    if not quiet:
-        click.echo(_plan(lab, workers_for(lab.jobs(), workers)), err=True)
-    with _way_on(folder):
-        return perform(lab, workers, resume, quiet)
+    with locked(folder):
+        lab = prepare(settings, corpus, folder, quiet)
+        if not quiet:
+            click.echo(_plan(lab, workers_for(lab.jobs(), workers)), err=True)
+        with _way_on(folder):
+            return perform(lab, workers, resume, quiet)
 
 
 def _plan(lab: "Lab", workers: int) -> str:

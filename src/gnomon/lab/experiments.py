@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+from gnomon.data import locked
 from gnomon.data.corpus import STDLIB
 from gnomon.device import resolve_device
 from gnomon.embed.input import Combine
@@ -83,6 +84,7 @@ def experiment(
     with ExitStack() as stack:
         if folder is None:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="gnomon-lab-"))
+        stack.enter_context(locked(folder))
         return perform(prepare(settings, corpus, Path(folder), quiet), workers, resume, quiet)
 
 

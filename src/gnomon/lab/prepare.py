@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from gnomon.checkpoints.drafts import contents
 from gnomon.checkpoints.native import read_json
 from gnomon.data import Corpus, NGramBaseline, Tokenizer, TokenStore, atomic
 from gnomon.device import resolve_device
@@ -115,7 +116,7 @@ def claim(folder: Path, settings: Settings, corpus: Corpus) -> None:
             raise BadValue(
                 f"{folder} holds another experiment ({different}): choose another folder, or remove that one"
             )
-    elif folder.is_dir() and any(folder.iterdir()):
+    elif folder.is_dir() and contents(folder):
         raise BadValue(f"{folder} is not empty and holds no experiment: choose another folder")
     with atomic(file) as out:
         out.write((json.dumps(mine, indent=2) + "\n").encode())
@@ -125,7 +126,7 @@ def holds_another(folder: Path, settings: Settings) -> bool:
     """Whether the folder is taken by something that `claim` would refuse to mix with this experiment, text aside."""
     file = folder / EXPERIMENT
     if not file.exists():
-        return folder.is_dir() and any(folder.iterdir())
+        return folder.is_file() or (folder.is_dir() and bool(contents(folder)))
     theirs = read_json(file)
     return bool(_differences({**theirs, "corpus": ""}, {"settings": settings.to_dict(), "corpus": ""}))
 

@@ -8,7 +8,7 @@ A line has the number of steps taken and some of these, losses in nats per token
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import inf
 from pathlib import Path
 from statistics import fmean

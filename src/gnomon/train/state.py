@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from gnomon.checked import check_fields
 from gnomon.checkpoints.native import (
     WEIGHTS,
     draft,
@@ -29,7 +30,6 @@ from gnomon.checkpoints.native import (
     write_model,
     write_tensors,
 )
-from gnomon.checked import check_fields
 from gnomon.errors import BadInput
 from gnomon.train.config import TrainConfig
 
