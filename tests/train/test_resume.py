@@ -265,9 +265,7 @@ def test_what_killed_processes_left_is_swept_when_resuming(text, build, config, 
 # ------------------------------------------------------------------ two at once
 
 
-def test_a_second_run_in_the_same_folder_is_refused_and_the_first_one_goes_on(
-    text, build, config, tmp_path, monkeypatch
-):
+def test_a_second_writer_is_refused_and_the_first_goes_on(text, build, config, tmp_path, monkeypatch):
     """New beside new, new beside resumed, resumed beside resumed, and a model saved over either."""
     refused, original = [], Run.step
     first, short = build(**DROPOUT), config(steps=3)

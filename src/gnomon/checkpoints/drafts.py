@@ -38,9 +38,7 @@ def draft(folder: str | Path) -> Iterator[Path]:
                 os.replace(path, target)
                 moved += 1
         except OSError as error:
-            left = (
-                "what it held is as it was" if not moved else "some of its files are new and some are old: save again"
-            )
+            left = "some of its files are new, some are old: save again" if moved else "what it held is as it was"
             raise BadInput(f"cannot write {folder}: {error.strerror or error}; {left}") from error
         finally:
             shutil.rmtree(new, ignore_errors=True)

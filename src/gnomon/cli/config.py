@@ -137,9 +137,8 @@ def _settings(
             continue
         below = _parse(raw) if isinstance(raw, _Text) else raw
         if not isinstance(below, Mapping):
-            raise BadValue(
-                f"{origin}: {key} is a group of settings ({', '.join(annotations_of(inner))}), given {raw!r}"
-            )
+            names = ", ".join(annotations_of(inner))
+            raise BadValue(f"{origin}: {key} is a group of settings ({names}), given {raw!r}")
         yield from _settings(inner, below, f"{key}.", origin)
 
 

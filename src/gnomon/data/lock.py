@@ -35,8 +35,8 @@ _held: set[tuple[int, int, str]] = set()  # process, thread, folder
 def locked(folder: str | Path) -> Iterator[Path]:
     """Keep other writers out of `folder` within the block; missing folders are made, and go again if they stay empty.
 
-    The thread that holds a folder may lock it again. Raises BadInput where another one writes there, naming it, or where
-    nothing can be written, and BadValue for a name that no other program could open.
+    The thread that holds a folder may lock it again. Raises BadInput where another one writes there, naming it, or
+    where nothing can be written, and BadValue for a name that no other program could open.
     """
     folder = check_name(Path(folder))
     key = (os.getpid(), threading.get_ident(), os.path.realpath(folder))
@@ -143,8 +143,8 @@ def _in_use(folder: Path, holder: dict[str, str]) -> BadInput:
     elsewhere = holder["host"] != platform.node()
     gone = f" (if it was killed, the folder is free {SILENT:.0f} seconds after its end)" if elsewhere else ""
     return BadInput(
-        f"process {holder['process']} on {holder['host']} has been writing {folder} since {holder['since']}: wait until "
-        f"it ends, stop it, or choose another folder{gone}"
+        f"process {holder['process']} on {holder['host']} has been writing {folder} since {holder['since']}: wait "
+        f"until it ends, stop it, or choose another folder{gone}"
     )
 
 
