@@ -63,7 +63,7 @@ PLANTED = [
     (f"left {PAD}", planted.DropsTheMask(), "the mask changes nothing"),
     (f"left {PAD}", planted.HidesTheReal(), "True is taken for padding"),
     (f"left {PAD}", planted.SeesPadding(), "what stands in padded places is seen"),
-    (f"left {PAD}", target(planted.NumbersSlots("table"), can=frozenset({"mask"})), "takes positions"),
+    (f"left {PAD}", target(planted.NumbersSlots("table"), can=frozenset({"mask", "module"})), "counts: positions"),
     (f"right {PAD}", planted.DropsTheMask(causal=False), "the mask changes nothing"),
     (f"interior {PAD}", planted.NumbersSlots(), "right once positions cumsum(mask) - 1 are given"),
     (f"left {PLACED}", planted.IgnoresPlaces("table"), "not the ones used"),

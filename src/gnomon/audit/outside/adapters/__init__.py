@@ -49,11 +49,15 @@ def target(model: Any, seed: int = 0) -> Target:
 
 
 def _home(cls: type) -> tuple[str, str] | None:
-    """The adapter for the nearest base of a class that comes from a library with one."""
+    """The adapter for the nearest base of a class that comes from a library with one. Stacks of torch.nn take vectors;
+    a class of somebody's that is derived from one, with a forward of its own, is a plain module."""
     for base in cls.__mro__:
         for module, adapter in ADAPTERS.items():
             if f"{base.__module__}.".startswith(module):
-                return adapter
+                stack = adapter[0] == "torch_nn"
+                return (
+                    None if stack and getattr(cls, "forward", None) is not getattr(base, "forward", None) else adapter
+                )
     return None
 
 

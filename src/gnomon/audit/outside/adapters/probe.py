@@ -5,7 +5,6 @@ given the ids, a table of positions is one that was given 0, 1, 2, ..; a mask is
 all ones change nothing.
 """
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,11 +12,13 @@ from typing import Any
 import torch
 from torch import nn
 
+from gnomon.audit.outside.adapters.signature import has
 from gnomon.audit.outside.answers import said
 from gnomon.errors import BadValue
 from gnomon.shapes import Float, Int
 
 FAR = 48  #: tokens of the longest text that is tried; laws ask about fewer
+USED = (*range(1, 17), 24, 36)  #: lengths that laws ask about
 SAY = "say how to ask it: Torch(model, forward=lambda model, ids: ...)"
 PATTERN = (1, 0, 1, 1, 0, 0, 1, 0)  #: ids that every model knows, and no numbers of positions
 
@@ -29,11 +30,13 @@ class Probe:
     vocab      ids it knows
     embedding  path of the nn.Embedding that was given the ids, if there is one
     limit      positions there are, if there is an end within sight
+    lengths    of the texts that it answers, of those up to FAR
     """
 
     vocab: int
     embedding: str | None
     limit: int | None
+    lengths: frozenset[int]
 
 
 @torch.no_grad()
@@ -42,59 +45,77 @@ def probe(ask: Callable[[Int], Float], module: nn.Module, device: torch.device) 
 
     Raises BadValue if it does not answer a text of one token, or not with logits.
     """
-    reached = reach(ask, device)
-    must_keep_ids(ask, min(reached, len(PATTERN)), device)
-    if reached >= 3:
+    lengths = reach(ask, device)
+    n = max([k for k in lengths if k <= len(PATTERN)], default=min(lengths))
+    must_keep_ids(ask, n, device)
+    if 3 in lengths and 2 in lengths:
         must_read_rows(ask, device)
-    ids = _ids(min(reached, len(PATTERN)), device)
-    given: dict[str, Int] = {}
+    ids = _ids(n, device)
+    width, given = _watched(ask, module, ids)
+    tables = dict(module.named_modules())
+    tokens = next((path for path, got in given.items() if any(torch.equal(x, ids) for x in got)), None)
+    shorter = max([k for k in lengths if k < n], default=0)  # a table that is given the same then holds a source
+    again = _watched(ask, module, _ids(shorter, device))[1] if shorter else given
+    ends = [
+        len(tables[path].weight) - start
+        for path, got in given.items()
+        if (start := _start(got, n)) is not None and _start(again.get(path, []), shorter or n) is not None
+    ]
+    whole = lengths == frozenset(range(1, max(lengths) + 1))
+    limit = min([*ends, *([max(lengths)] if whole and max(lengths) < FAR else [])], default=None)
+    vocab = width if tokens is None else len(tables[tokens].weight)
+    return Probe(vocab, tokens, limit, lengths)
+
+
+def _watched(ask: Callable[[Int], Float], module: nn.Module, ids: Int) -> tuple[int, dict[str, list[Int]]]:
+    """The width of the logits of ids, and what each nn.Embedding was given, by its path."""
+    given: dict[str, list[Int]] = {}
 
     def watch(path: str) -> Callable[[nn.Module, tuple[Any, ...]], None]:
         def hook(_: nn.Module, args: tuple[Any, ...]) -> None:
             if args and isinstance(args[0], torch.Tensor):
-                given.setdefault(path, args[0])
+                given.setdefault(path, []).append(args[0])
 
         return hook
 
-    embeddings = {path: m for path, m in module.named_modules() if isinstance(m, nn.Embedding)}
-    hooks = [m.register_forward_pre_hook(watch(path)) for path, m in embeddings.items()]
+    embeddings = [(path, m) for path, m in module.named_modules() if isinstance(m, nn.Embedding)]
+    hooks = [m.register_forward_pre_hook(watch(path)) for path, m in embeddings]
     try:
-        width = ask(ids).shape[-1]
+        return ask(ids).shape[-1], given
     finally:
         for hook in hooks:
             hook.remove()
-    tokens = next((path for path, got in given.items() if got.shape == ids.shape and torch.equal(got, ids)), None)
-    ends = [embeddings[path].num_embeddings - int(got.flatten()[0]) for path, got in given.items() if _counts(got)]
-    limit = min([*ends, *([reached] if reached < FAR else [])], default=None)
-    return Probe(width if tokens is None else embeddings[tokens].num_embeddings, tokens, limit)
 
 
-def reach(ask: Callable[[Int], Float], device: torch.device) -> int:
-    """How many tokens it answers before it raises, FAR at most."""
+def reach(ask: Callable[[Int], Float], device: torch.device) -> frozenset[int]:
+    """The lengths, FAR at most, of the texts that it answers without raising. One that is answered says nothing of
+    another one, so each is asked where any of those that laws use is refused.
+
+    Raises BadValue if none is answered.
+    """
+    why: Exception | None = None
 
     def answers(n: int) -> bool:
+        nonlocal why
         try:
             ask(_ids(n, device))
         except BadValue:
             raise
-        except Exception:  # whatever a model raises past its end
+        except Exception as raised:  # whatever a model raises at a length it is not made for
+            why = why or raised
             return False
         return True
 
-    if answers(FAR):
-        return FAR
-    try:
-        ask(_ids(1, device))
-    except BadValue:
-        raise
-    except Exception as raised:
-        why = said(raised)
-        raise BadValue(f"the model does not answer ids (1, 1), torch.int64 and below 2: {why}; {SAY}") from raised
-    low, high = 1, FAR
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if answers(middle) else (low, middle)
-    return low
+    answered = {n for n in (*USED, FAR) if answers(n)}
+    if len(answered) == len(USED) + 1:
+        return frozenset(range(1, FAR + 1))
+    answered |= {n for n in range(1, FAR) if n not in USED and answers(n)}
+    if not answered:
+        assert why is not None
+        raise BadValue(
+            f"the model answers no ids (1, n), torch.int64 and below 2, for any n up to {FAR}: {said(why)}; {SAY}"
+        ) from why
+    return frozenset(answered)
 
 
 def takes(module: nn.Module, ids: Int, **options: Int) -> bool:
@@ -106,11 +127,6 @@ def takes(module: nn.Module, ids: Int, **options: Int) -> bool:
             return torch.allclose(logits_of(module(ids, **options), ids), logits_of(module(ids), ids), 1e-4, 1e-5)
     except Exception:  # whatever a model raises that means something else by these names
         return False
-
-
-def has(module: nn.Module, name: str) -> bool:
-    """Whether forward has a parameter of this name."""
-    return name in inspect.signature(module.forward).parameters
 
 
 def must_read_rows(ask: Callable[[Int], Float], device: torch.device) -> None:
@@ -144,17 +160,12 @@ def must_keep_ids(ask: Callable[[Int], Float], n: int, device: torch.device) -> 
         )
 
 
-def required(module: nn.Module) -> list[str]:
-    """Names of those arguments of forward that have to be given."""
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    parameters = inspect.signature(module.forward).parameters.values()
-    return [p.name for p in parameters if p.kind in kinds and p.default is inspect.Parameter.empty]
-
-
 def logits_of(out: Any, ids: Int) -> Float:
     """The logits (B, T, V), from what models return: a tensor, a tuple that begins with one, `logits` by name."""
     found = _first(out)
     found = found if isinstance(found, torch.Tensor) else getattr(found, "logits", found)
+    if isinstance(found, torch.Tensor) and found.dim() == 2 and len(found) == ids.numel():
+        found = found.view(*ids.shape, -1)  # (B T, V), as a cross-entropy wants them
     if not isinstance(found, torch.Tensor) or found.dim() != 3 or not found.is_floating_point():
         shape = f"{found.dtype} {tuple(found.shape)}" if isinstance(found, torch.Tensor) else _words(found)
         raise BadValue(f"logits are a tensor (B, T, V) of floating point numbers, got {shape}; {SAY}")
@@ -194,23 +205,24 @@ def _ids(n: int, device: torch.device) -> Int:
     return torch.tensor(PATTERN, device=device).repeat(n // len(PATTERN) + 1)[None, :n]
 
 
-def _counts(given: Int) -> bool:
-    """Whether these are positions: each one more than that before it, alike in all rows, as distances are not."""
-    if given.dim() == 0 or given.is_floating_point():
-        return False
-    rows = given.reshape(-1, given.shape[-1])
-    return rows.shape[-1] > 1 and bool((rows.diff() == 1).all() and (rows == rows[0]).all())
+def _start(given: list[Int], n: int) -> int | None:
+    """The first of the positions of n tokens that are among these: each one more than that before it, alike in all
+    rows, as distances are not; None where there are none."""
+    for x in given:
+        rows = x.reshape(-1, n) if x.dim() and x.shape[-1] == n else x.new_zeros(1, 1)
+        whole = n > 1 and not x.is_floating_point() and rows.shape[-1] == n
+        if whole and bool((rows.diff() == 1).all() and (rows == rows[0]).all()):
+            return int(rows[0, 0])
+    return None
 
 
 __all__ = [
     "Probe",
     "blocks_of",
-    "has",
     "logits_of",
     "must_keep_ids",
     "must_read_rows",
     "probe",
     "reach",
-    "required",
     "takes",
 ]

@@ -13,7 +13,17 @@ from typing import Any
 import torch
 from torch import nn
 
-from gnomon.audit.outside.adapters.probe import blocks_of, has, logits_of, probe, required, takes
+from gnomon.audit.outside.adapters.probe import blocks_of, logits_of, probe, takes
+from gnomon.audit.outside.adapters.signature import (
+    FUNCTIONS,
+    has,
+    must_take_the_source,
+    pair_of,
+    required,
+    untold,
+    wants_labels,
+)
+from gnomon.audit.outside.hiding import hides_ids
 from gnomon.audit.outside.target import OTHERS, UNTOLD, Ability, Because, Shift, Target, must_have_numbers
 from gnomon.audit.subject import NotApplicable
 from gnomon.errors import BadValue
@@ -49,12 +59,15 @@ class Torch(Target):
     by_design      law -> Because(reason, link), for what the model breaks on purpose
     scale          what token vectors are meant to be multiplied by
 
-    Each is given the model, so that it can be asked about a copy too. Logits may also come first in a tuple, or as
-    `logits` in an object or dict. Some things are found out: a forward(src, tgt) has a source; arguments named
-    attention_mask and position_ids are used if all ones and 0, 1, 2, .. change nothing; `targets` are given to a model
-    that shows all logits only with them. The table of tokens is the nn.Embedding that is given the ids, the blocks are
-    the list of like modules with most parameters, the head is the last nn.Linear shaped like the table; a table of
-    positions shows where it ends.
+    Each is given the model, so that it can be asked about a copy too, and those of an encoder-decoder its source, after
+    the model or the state: masked(model, source, ids, mask), stepped(model, state, source, ids).
+
+    Logits may also come first in a tuple, as `logits` in an object or dict, or with all rows in one. Some things are
+    found out: a forward(src, tgt) has a source, however the two are spelt; an id that no other token sees is padding;
+    arguments named attention_mask and position_ids are used if all ones and 0, 1, 2, .. change nothing; `targets` are
+    given to a model that shows all logits only with them. The table of tokens is the nn.Embedding that is given the
+    ids, the blocks are the list of like modules with most parameters, the head is the last nn.Linear shaped like the
+    table; a table of positions shows where it ends.
 
     The model is put into evaluation mode. Raises BadValue for one that cannot be asked, and says what to give.
     """
@@ -67,15 +80,15 @@ class Torch(Target):
         vocab: int | None = None,
         architecture: Architecture = "decoder-only",
         forward: Callable[[Any, Int], Any] | None = None,
-        masked: Callable[[Any, Int, Bool], Any] | None = None,
-        placed: Callable[[Any, Int, Int], Any] | None = None,
-        placed_mask: Callable[[Any, Int, Bool, Int], Any] | None = None,
-        packed: Callable[[Any, Int, Int], Any] | None = None,
-        stepped: Callable[[Any, Any, Int], tuple[Any, Any]] | None = None,
+        masked: Callable[..., Any] | None = None,
+        placed: Callable[..., Any] | None = None,
+        placed_mask: Callable[..., Any] | None = None,
+        packed: Callable[..., Any] | None = None,
+        stepped: Callable[..., Any] | None = None,
         source: Callable[[Any, Int, Int], Any] | None = None,
         source_masked: Callable[[Any, Int, Bool, Int], Any] | None = None,
-        loss: Callable[[Any, Int], Float] | None = None,
-        padded_loss: Callable[[Any, Int, Bool], Float] | None = None,
+        loss: Callable[..., Any] | None = None,
+        padded_loss: Callable[..., Any] | None = None,
         tied: bool | None = None,
         scale: float | None = None,
         shift: Shift = "unknown",
@@ -87,9 +100,10 @@ class Torch(Target):
         seed: int = 0,
     ) -> None:
         module = model.eval() if isinstance(model, nn.Module) else nn.Module()
-        if source is None and required(module) == ["src", "tgt"]:
-            source = _source_first
         some = next(module.parameters(), torch.zeros(1))
+        must_have_numbers(module)
+        if source is None and forward is None:
+            source = pair_of(module, some.device)
         super().__init__(
             name or getattr(model, "__name__", type(model).__name__),
             vocab or 2,
@@ -115,25 +129,37 @@ class Torch(Target):
         self.read: Int | None = None
         self.read_mask: Bool | None = None
         self._must_be_askable(module)
+        given = {name: getattr(self, kept) for name, (kept, _) in FUNCTIONS.items()}
+        if source is not None:
+            must_take_the_source(self.name, given)
         self.at = self._look(module, vocab)
-        if forward is None and source is None:
+        if self.forward is None and source is None:
             self._take_known_names(module)
+        self.hides: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset())
+        self.can = frozenset({"source"} if source else ())
+        self.hides = self._hides(module)
+        if self.masked is None:
+            self.slots |= {"left"}  # nobody says that such a model is padded there
+        self.untold = untold(module, [name for name, function in given.items() if function is not None])
         offers: dict[Ability, object] = {
-            "mask": self.masked, "positions": self.placed, "placed mask": self.placed_mask, "packed": packed,
-            "cache": stepped, "loss": loss, "padded loss": padded_loss, "source": source,
+            "mask": self.masked or self.hides[1] or None, "positions": self.placed, "placed mask": self.placed_mask,
+            "packed": packed, "cache": stepped, "loss": loss, "padded loss": padded_loss, "source": source,
             "module": model if isinstance(model, nn.Module) else None,
         }  # fmt: skip
         self.can = frozenset(ability for ability, offer in offers.items() if offer is not None)
 
     def _must_be_askable(self, module: nn.Module) -> None:
-        must_have_numbers(module)
         wanted = required(module)
-        if self.forward is None and self.source is None and len(wanted) > 1:
-            raise BadValue(
-                f"forward({', '.join(wanted)}) wants more than ids: give the others, "
-                f"Torch(model, forward=lambda model, ids: model(ids, ...)), or say which is the source, "
-                f"Torch(model, source=lambda model, source, ids: model(source, ids))"
-            )
+        if self.forward is not None or self.source is not None or len(wanted) < 2:
+            return
+        if wants_labels(wanted):
+            self.forward = _with_labels  # a language model that wants what it is to predict
+            return
+        raise BadValue(
+            f"forward({', '.join(wanted)}) wants more than ids: give the others, "
+            f"Torch(model, forward=lambda model, ids: model(ids, ...)), or say which is the source, "
+            f"Torch(model, source=lambda model, source, ids: model(source, ids))"
+        )
 
     def _look(self, module: nn.Module, vocab: int | None) -> str | None:
         """Find out the vocabulary and the end of its positions; the path of the table of tokens."""
@@ -145,6 +171,7 @@ class Torch(Target):
             self.forward = _with_targets  # nanoGPT gives all logits only where it is to compute a loss
             seen = probe(self.logits, module, self.device)
         self.vocab = vocab or seen.vocab
+        self.lengths = seen.lengths
         if self.limit is None and seen.limit is not None:
             self.limit, self.table_ends = seen.limit, True
         if seen.embedding is not None:
@@ -153,6 +180,25 @@ class Torch(Target):
             self.pad = table.padding_idx
             self.special |= frozenset() if self.pad is None else {self.pad}
         return seen.embedding
+
+    def _hides(self, module: nn.Module) -> tuple[frozenset[int], frozenset[int]]:
+        """Ids that hide themselves, as padding does in a model that makes its masks from it: of the source and of the
+        text. Laws do not draw them as tokens."""
+        text = hides_ids(self.logits, module, self.vocab, self.device, all_see=not self.causal)
+        source: frozenset[int] = frozenset()
+        if self.source is not None:
+            ids = self.ids(1, 5, UNTOLD)
+            source = hides_ids(
+                lambda source: self.told(source).logits(ids.expand(len(source), -1)),
+                module,
+                self.vocab,
+                self.device,
+                True,
+            )
+        self.special |= source | text
+        if self.pad is None and text:
+            self.pad = min(text)
+        return source, text
 
     def _take_known_names(self, module: nn.Module) -> None:
         """Use attention_mask and position_ids, if they mean what they mean at Hugging Face."""
@@ -176,24 +222,40 @@ class Torch(Target):
             case (False, False, False):
                 return self._plain(ids)
             case (True, False, False) if self.masked is not None:
-                return self.masked(self.model, ids, mask)  # type: ignore[arg-type]
+                return self.masked(self.model, *self._source(ids), ids, mask)
+            case (True, False, False) if self.hides[1]:
+                assert mask is not None
+                return self._plain(ids.masked_fill(~mask, min(self.hides[1])))
             case (False, True, False) if self.placed is not None:
-                return self.placed(self.model, ids, positions)  # type: ignore[arg-type]
+                return self.placed(self.model, *self._source(ids), ids, positions)
             case (True, True, False) if self.placed_mask is not None:
-                return self.placed_mask(self.model, ids, mask, positions)  # type: ignore[arg-type]
+                return self.placed_mask(self.model, *self._source(ids), ids, mask, positions)
             case (False, False, True) if self.packed is not None:
-                return self.packed(self.model, ids, docs)  # type: ignore[arg-type]
+                return self.packed(self.model, *self._source(ids), ids, docs)
         raise NotApplicable(f"{self.name} cannot be asked for this combination")
 
     def _plain(self, ids: Int) -> Any:
         if self.source is None:
             return self.model(ids) if self.forward is None else self.forward(self.model, ids)
-        source = self.ids(1, 5, UNTOLD).expand(len(ids), -1) if self.read is None else self.read
         if self.read_mask is None:
-            return self.source(self.model, source, ids)
+            return self.source(self.model, self._read(ids), ids)
         if self.source_masked is None:
             raise NotApplicable(f"{self.name} takes no mask of its source")
+        source = self._read(ids)
         return self.source_masked(self.model, source, self.read_mask, ids)
+
+    def _read(self, ids: Int) -> Int:
+        """The source (B, S) beside these ids."""
+        source = self.ids(1, 5, UNTOLD) if self.read is None else self.read
+        return source.expand(len(ids), -1).contiguous()
+
+    def _source(self, ids: Int) -> tuple[Int, ...]:
+        """What functions of an encoder-decoder are given before the ids: nothing for other models."""
+        if self.source is None:
+            return ()
+        if self.read_mask is not None:
+            raise NotApplicable(f"{self.name} takes no mask of its source beside anything else")
+        return (self._read(ids),)
 
     def lacks(self, ability: Ability) -> str:
         """See Target. What a model may only have been told too little of is told by which argument."""
@@ -208,6 +270,8 @@ class Torch(Target):
         """See Target."""
         self.need("source")
         other = copy(self)
+        if mask is not None and self.source_masked is None and self.hides[0]:
+            source, mask = source.masked_fill(~mask, min(self.hides[0])), None
         other.read, other.read_mask = source, mask
         return other
 
@@ -216,20 +280,22 @@ class Torch(Target):
         self.need("cache")
         if mask is not None or positions is not None or self.stepped is None:
             raise NotApplicable(self.lacks("cached mask" if mask is not None else "cached positions"))
-        logits, state = self.stepped(self.model, state, ids)
+        logits, state = self.stepped(self.model, state, *self._source(ids), ids.contiguous())
         return logits_of(logits, ids), state
 
     def loss(self, ids: Int) -> Float:
         """See Target."""
         if self.trained_on is None:
             raise NotApplicable(self.lacks("loss"))
-        return self.trained_on(self.model, ids)
+        lost: Float = self.trained_on(self.model, *self._source(ids), ids.contiguous())
+        return lost
 
     def padded_loss(self, ids: Int, mask: Bool) -> Float:
         """See Target."""
         if self.trained_padded is None:
             raise NotApplicable(self.lacks("padded loss"))
-        return self.trained_padded(self.model, ids, mask)
+        lost: Float = self.trained_padded(self.model, *self._source(ids), ids.contiguous(), mask)
+        return lost
 
     @property
     def module(self) -> nn.Module:
@@ -282,8 +348,8 @@ class Torch(Target):
         return self.scale
 
 
-def _source_first(model: Any, source: Int, ids: Int) -> Any:
-    return model(source, ids)
+def _with_labels(model: Any, ids: Int) -> Any:
+    return model(ids, ids)
 
 
 def _with_targets(model: Any, ids: Int) -> Any:

@@ -1,9 +1,11 @@
 """Laws of batches: padding, packing and the other rows change nothing."""
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import torch
 
+from gnomon.audit.outside.hiding import moved, stirred, tables_of
 from gnomon.audit.outside.rule import Evidence, Rule, rule
 from gnomon.audit.outside.target import Target
 from gnomon.audit.subject import NotApplicable
@@ -57,11 +59,11 @@ def padding_law(where: str, name: str, side: Side, given: bool, source: str, hin
         mask = side(t, n)
         ids, got, want = _asked(t, mask, given)
         unseen = where == "right" and t.causal  # nobody looks at padding there, masked or not
-        fault = None if unseen else real(t.logits(ids), mask)
+        # of real tokens in all places: an id of padding may hide itself
+        fault = None if unseen else real(t.logits(t.ids(*mask.shape)), mask)
         right = near(t, got, want)
-        if not right and not given and where != "right":
-            elsewhere = [on_the_right, on_the_left] if where == "interior" and t.causal else [on_the_right]
-            must_not_count_slots(t, where, lambda: all(near(t, *_asked(t, at(t, n), given)[1:]) for at in elsewhere))
+        if not right and not given:
+            must_not_count_slots(t, where, n)
         return Evidence(got, want, fault, ids, cause="" if right else _why(t, ids, mask, got, want, given))
 
     check.__doc__ = f"A row padded {name} gives the logits of the row alone{beside}."
@@ -81,12 +83,38 @@ def near(t: Target, got: Float, want: Float) -> bool:
     return got.shape == want.shape and float((got - want).abs().nan_to_num(nan=1e9).amax()) <= t.tolerance(want)
 
 
-def must_not_count_slots(t: Target, where: str, right_elsewhere: Callable[[], bool]) -> None:
-    """Raise NotApplicable where padding moves tokens, but on a side where the target may have it so alone."""
-    if where in t.slots and right_elsewhere():
-        raise NotApplicable(
-            f"padding elsewhere changes nothing; here it takes positions, but nobody says that {t.name} is padded here"
-        )
+def must_not_count_slots(t: Target, where: str, n: int) -> None:
+    """Raise NotApplicable where padding moves tokens, but is hidden itself, on a side where nobody says that the target
+    is padded: a hole in a text is excused wherever padding in front of it is, or is right."""
+    if where not in t.slots:
+        return
+    mask = {"left": on_the_left, "interior": inside}[where](t, n)
+    ids = t.padded(t.ids(*mask.shape), mask)
+    seen = padding_is_seen(t, lambda: t.logits(ids, mask=mask), ids, mask)
+    elsewhere = [] if where == "left" or "left" in t.slots else [on_the_left]
+    elsewhere += [on_the_right] if seen is None else []
+    if not seen and all(near(t, *_asked(t, at(t, n), False)[1:]) for at in elsewhere):
+        raise NotApplicable(slots_count(t))
+
+
+def slots_count(t: Target) -> str:
+    """Why padding that takes positions is excused."""
+    return f"padding is hidden; here it takes positions, but nobody says that {t.name} is padded here"
+
+
+def padding_is_seen(t: Target, ask: Callable[[], Float], ids: Int, mask: Bool) -> bool | None:
+    """Whether the logits (B, T, V) of real tokens, or all those of another text, change with the vectors of padding,
+    where mask (B, S) of ids is False; None where that cannot be told."""
+    if "module" not in t.can:
+        return None
+    tables = tables_of(t.module)
+    with suppress(NotApplicable):
+        tables += [t.embedding()] if t.embedding() not in tables else []
+    before = ask()
+    with stirred(tables, ids, ~mask, t.rng(21)) as met:
+        after = ask()
+    others = moved(before, after)
+    return bool((others & mask if others.shape == mask.shape else others).any()) if met else None
 
 
 def _why(t: Target, ids: Int, mask: Bool, got: Float, want: Float, given: bool) -> str:
@@ -96,7 +124,14 @@ def _why(t: Target, ids: Int, mask: Bool, got: Float, want: Float, given: bool) 
     def like(other: Float, wanted: Float = want) -> bool:
         return float((real(other, mask) - wanted).abs().nan_to_num(nan=1e9).amax()) <= t.tolerance(want)
 
-    if like(t.logits(ids), got) or (given and "positions" in t.can and like(t.logits(ids, positions=at), got)):
+    seen = padding_is_seen(t, lambda: t.logits(ids, mask=mask, positions=at), ids, mask)
+    if seen and _answers(lambda: _rows_are_hidden(t)):
+        return (
+            "the rows of padding are masked, and its columns are not: it sees nothing itself and is seen by others, so "
+            "the mask lies along the queries (unsqueeze(-1)) where the keys are meant (unsqueeze(-2))"
+        )
+    plain = like(t.logits(ids), got) or (given and "positions" in t.can and like(t.logits(ids, positions=at), got))
+    if plain and seen is not False:
         return "the mask changes nothing: it does not arrive where attention is computed"
     if _answers(lambda: like(t.logits(ids, mask=~mask, positions=at))):
         return "right once the mask is turned round: True is taken for padding"
@@ -110,11 +145,31 @@ def _why(t: Target, ids: Int, mask: Bool, got: Float, want: Float, given: bool) 
             "without them"
         )
     other = torch.where(mask, ids, t.padded(t.other(ids), mask))
-    if t.pad is None and not like(t.logits(other, mask=mask, positions=at), got):
+    if seen is None and t.pad is None:
+        seen = not like(t.logits(other, mask=mask, positions=at), got)
+    if seen:
         return "what stands in padded places is seen: padding is not masked out as a key"
     if given:
-        return "padding is hidden as a key, but positions that are given are not the ones used"
-    return "padding is hidden as a key, but takes positions: they are counted in slots, not in real tokens"
+        unused = _answers(lambda: like(t.logits(ids, mask=mask), got))
+        return "padding is hidden as a key, but positions that are given are not the ones used" if unused else ""
+    if seen is None:
+        return ""
+    return "padding is hidden as a key, but counts: positions, or a length, are counted in slots, not in real tokens"
+
+
+def _rows_are_hidden(t: Target) -> bool:
+    """Whether, in a causal text padded on the right, a padded token sees one that comes after it: all its keys are
+    masked alike, so that it sees all of them alike."""
+    T = 8 if t.limit is None else min(8, t.limit)
+    if not t.causal or T < 4:
+        return False
+    mask = torch.arange(T, device=t.device).expand(2, -1) < T - 2
+    ids = t.padded(t.ids(2, T), mask)
+    last = torch.arange(T, device=t.device).expand(2, -1) == T - 1
+    before = t.logits(ids, mask=mask)
+    with stirred(tables_of(t.module), ids, last, t.rng(22), mask) as met:
+        after = t.logits(ids, mask=mask)
+    return bool(met) and bool(moved(before, after)[:, T - 2].all())
 
 
 def _answers(ask: Callable[[], bool]) -> bool:
@@ -214,8 +269,11 @@ def masked_tokens_get_no_gradient(t: Target, n: int) -> Evidence:
     """The logits of real tokens send no gradient to the vectors of padding."""
     t.need("mask", "module")
     mask = on_the_left(t, n) if t.causal else on_the_left(t, n) & on_the_right(t, n)
-    ids = t.padded(t.ids(3, n + 1), mask)
-    got, fault = (_gradient(t, ids, mask, given) for given in (mask, None))
+    text = t.ids(3, n + 1)  # of real tokens in all places: an id of padding may hide itself
+    ids = t.padded(text, mask)
+    got, fault = _gradient(t, ids, mask, mask), _gradient(t, text, mask, None)
+    if not bool(got.isfinite().all()):
+        raise NotApplicable(f"padding makes {t.name} give NaN: see whether an empty row is harmless")
     hidden = mask[..., None]
     tolerance = t.tolerance(got)
     return Evidence(got.masked_fill(hidden, 0.0), torch.zeros_like(got), fault.masked_fill(hidden, 0.0), ids, tolerance)
@@ -248,6 +306,6 @@ def _gradient(t: Target, ids: Int, mask: Bool, given: Bool | None) -> Float:
 __all__ = [
     "TURNED", "alone", "an_empty_row_is_harmless", "batch_mates", "counted", "interior_padding",
     "interior_padding_placed", "left_padding", "left_padding_placed", "masked_tokens_get_no_gradient",
-    "must_not_count_slots", "near", "on_the_left", "on_the_right", "packed_is_separate", "real", "right_padding",
-    "right_padding_placed",
+    "must_not_count_slots", "near", "on_the_left", "on_the_right", "packed_is_separate", "padding_is_seen", "real",
+    "right_padding", "right_padding_placed", "slots_count",
 ]  # fmt: skip

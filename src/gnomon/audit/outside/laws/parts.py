@@ -39,6 +39,8 @@ def every_part_is_used(t: Target, n: int) -> Evidence:
     t.need("module")
     if not t.uses_all or t.routed:
         raise NotApplicable(f"nobody says that {t.name} uses all of its weights for every text")
+    if n < 2:
+        raise NotApplicable(f"{t.name} reads one token alone, which needs neither queries nor keys")
     if wants := not_given(t.module):
         raise NotApplicable(f"{t.name} also takes {wants}, which a text does not need: a part may be for that")
     asked = awake(t)

@@ -3,10 +3,11 @@
 import torch
 
 from gnomon.audit.outside.laws.caches import fed
-from gnomon.audit.outside.laws.padding import must_not_count_slots, near, on_the_left, on_the_right
+from gnomon.audit.outside.laws.padding import near, on_the_left, on_the_right, padding_is_seen, slots_count
 from gnomon.audit.outside.laws.seeing import told_apart
 from gnomon.audit.outside.rule import Evidence, rule
 from gnomon.audit.outside.target import Target
+from gnomon.audit.subject import NotApplicable
 from gnomon.shapes import Bool, Float
 
 UNMASKED = "an encoder or a cross-attention that is not told which source tokens are real"
@@ -46,8 +47,11 @@ def _padded(t: Target, n: int, mask: Bool) -> Evidence:
     ids, text = t.ids(3, n), t.ids(3, n + 1, stream=11)
     got, want = _told(t, n, mask)
     fault = t.told(text).logits(ids)  # of real tokens in all places: a padding id may hide itself
-    if bool(mask[:, 0].logical_not().any()) and not near(t, got, want):
-        must_not_count_slots(t, "left", lambda: near(t, *_told(t, n, on_the_right(t, n))))
+    if bool(mask[:, 0].logical_not().any()) and not near(t, got, want) and "left" in t.slots:
+        padded = t.padded(text, mask)
+        seen = padding_is_seen(t, lambda: t.told(padded, mask).logits(ids), padded, mask)
+        if not seen and near(t, *_told(t, n, on_the_right(t, n))):
+            raise NotApplicable(slots_count(t))
     ignored = torch.equal(t.told(text, mask).logits(ids), fault)
     cause = "the mask of the source changes nothing: it does not arrive" if ignored else ""
     return Evidence(got, want, fault, ids, cause=cause)
@@ -70,10 +74,14 @@ def rows_keep_their_source(t: Target, n: int) -> Evidence:
 def the_source_is_seen_through_the_cache(t: Target, n: int) -> Evidence:
     """Reading token by token with a padded source gives the logits of one read at once."""
     t.need("source", "cache")
-    mask = on_the_right(t, n)
-    told = t.told(t.padded(t.ids(3, n + 1, stream=11), mask), mask)
-    ids = t.ids(3, n)
-    got: Float = fed(told, ids, [1] * n)
+    mask, ids = on_the_right(t, n), t.ids(3, n)
+    source = t.ids(3, n + 1, stream=11)
+    try:
+        told = t.told(t.padded(source, mask), mask)
+        got: Float = fed(told, ids, [1] * n)
+    except NotApplicable:  # of a target whose steps take no mask of the source
+        told = t.told(source)
+        got = fed(told, ids, [1] * n)
     return Evidence(got, told.logits(ids), t.told(t.ids(3, n + 1, stream=12)).logits(ids), ids)
 
 
