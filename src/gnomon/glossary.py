@@ -2,7 +2,8 @@
 
 `glossary.json` holds them as group -> key -> language -> text; pictures, commands, documentation and explorer read it,
 so that a thing has one name per language everywhere. Texts may hold `{name}` fields to be filled in; a number that
-fills one is written as its language writes numbers.
+fills one is written as its language writes numbers. The group "phrases" holds what other files say in English, by that
+English itself: what an encoding is expected to do, the name of a law. A phrase that is not there stays English.
 """
 
 import json
@@ -73,9 +74,10 @@ def said(group: str, key: str, **fields: object) -> Said:
 
 
 def translated(text: str, lang: str) -> str:
-    """A text that `said` made, in another language; any other text as it is."""
+    """A text that `said` made, or one of the glossary's phrases, in another language; any other text as it is."""
     if not isinstance(text, Said):
-        return text
+        known = glossary()["phrases"].get(text)
+        return text if known is None else known[words("phrases", lang).lang]
     fields = {name: translated(x, lang) if isinstance(x, str) else x for name, x in text.fields.items()}
     return words(text.group, lang)(text.key, **fields)
 

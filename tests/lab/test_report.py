@@ -3,21 +3,24 @@
 import json
 import re
 from dataclasses import replace
+from html import escape
 
 import numpy as np
 import pytest
 
 from gnomon.data import NGramBaseline
 from gnomon.errors import BadInput
+from gnomon.glossary import LANGUAGES, glossary, words
 from gnomon.lab import Sample
 from gnomon.lab.analysis import published_kind
 from gnomon.lab.bootstrap import Interval
-from gnomon.lab.figures import COLOURS, by_position, extrapolation, look, png, svg
+from gnomon.lab.figures import COLOURS, NARROW, WIDE, by_position, extrapolation, look, png, svg
 from gnomon.lab.page import page
 from gnomon.lab.prepare import prepare
 from gnomon.lab.published import CURVES
 from gnomon.lab.reading import comparison, percents, ranked, reasons, summary, verdict
 from gnomon.lab.report import Place
+from gnomon.positions import encoding, names
 
 
 def with_increase(report, **increases):
@@ -246,7 +249,7 @@ def test_pictures_show_the_numbers(report, size):
         values = [bits.value for bits in row.bits if bits is not None]
         assert any(np.array_equal(y, values) for y in drawn)
         if len(values) > 1:
-            assert any(np.array_equal(y, [values[0]] * 2) for y in drawn)  # cropped
+            assert any(np.array_equal(y, [values[0]] * 3) for y in drawn)  # cropped
     assert {row.label for row in report.rows} <= {text.get_text() for text in axes.texts}
     assert png(by_position(report, size)).startswith(b"\x89PNG")
 
@@ -256,3 +259,104 @@ def test_ids_of_a_picture_carry_its_prefix(report):
     assert text.startswith("<svg")
     assert all(name.startswith("first-") for name in re.findall(r'\bid="([^"]+)"', text))
     assert "width=" not in text[: text.index(">")]
+
+
+# ------------------------------------------------------------------ in three languages
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_the_page_and_the_table_speak_the_language_asked_for(report, lang):
+    """Every text that a page shows by itself is the language's, and no number has another language's point."""
+    told = replace(report, sample=Sample("rope", "def ", "():\n    pass"))
+    html, text, w = page(told, lang), told.table(lang=lang), words("lab", lang)
+    assert f'<html lang="{lang}">' in html
+    for key in ("h_numbers", "h_each", "h_positions", "h_costs", "h_sample", "h_done", "footer", "curves_x"):
+        assert escape(w(key)) in html
+    for line in summary(told, w):
+        assert escape(line).replace(" %", "&nbsp;%") in html
+        assert " ".join(line.split()) in " ".join(text.split())
+    for row in report.rows:
+        assert w.number(row.fit.value, ".3f") in html
+        assert w.number(row.fit.value, ".3f") in text
+        assert f">{w(row.kind)}<" in html
+    wrong = r"\d,\d" if lang == "en" else r"\d\.\d"
+    assert not re.search(wrong, text)
+    shown = [found.get_text() for size in (WIDE, NARROW) for found in texts_of(extrapolation(told, size, lang))]
+    assert not [x for x in shown if re.search(wrong, x)]
+
+
+def texts_of(figure):
+    from matplotlib.text import Text
+
+    figure.canvas.draw()
+    return figure.findobj(Text)
+
+
+def test_numbers_are_grouped_in_one_way(report):
+    """1 024 stands nowhere beside 1024: what is a number of four digits or more is grouped wherever it is shown."""
+    far = replace(report, settings=replace(report.settings, train_length=64, factors=(1, 4, 16)))
+    shown = [far.table(), re.sub(r"<svg.*?</svg>|<dl>.*?</dl>|<style>.*?</style>|<[^>]*>", "", page(far), flags=re.S)]
+    for text in shown:
+        text = re.sub(r"\barXiv:\S+|et al\. \d{4}", "", text)
+        assert "1\u202f024" in text
+        assert not re.findall(r"\d{4,}", text)
+
+
+def test_what_programs_read_is_the_same_in_every_language(report, tmp_path):
+    for lang in LANGUAGES:
+        report.save(tmp_path / lang, lang)
+    assert len({(tmp_path / lang / "report.json").read_bytes() for lang in LANGUAGES}) == 1
+    assert len({(tmp_path / lang / "table.txt").read_bytes() for lang in LANGUAGES}) == 3
+
+
+def test_what_encodings_are_expected_to_do_is_said_in_every_language():
+    said = [encoding(name).beyond for name in names()] + [curve.source for curve in CURVES.values()]
+    missing = [text for text in said if text not in glossary()["phrases"]]
+    assert not missing
+
+
+def test_the_encoding_called_none_does_not_read_as_nothing(report):
+    told = with_increase(report, none=0.1, t5=0.1)
+    [rises] = [line for line in summary(told) if line.startswith("Rises")]
+    assert "“none” (no position)" in rises
+    assert not re.search(r"[ :]none[,.]", rises)
+
+
+# ------------------------------------------------------------------ on a dark ground, and on a phone
+
+
+def test_the_page_has_every_colour_for_a_light_and_a_dark_ground(report):
+    html = page(report)
+    drawn = "".join(re.findall(r"<svg.*?</svg>", html, re.S))
+    assert not re.findall(r"#[0-9a-fA-F]{6}", drawn)
+    light, dark = re.findall(r":root \{(.*?)\}", html, re.S)
+    used = set(re.findall(r"var\((--[\w-]+)\)", html))
+    assert used <= set(re.findall(r"(--[\w-]+):", light)) == set(re.findall(r"(--[\w-]+):", dark))
+    assert "prefers-color-scheme: dark" in html
+
+
+def test_a_verdict_stands_beside_its_encoding_however_narrow_the_page(report):
+    """In the column that stays in sight while the numbers scroll."""
+    table = page(report).partition("<table>")[2].partition("</table>")[0]
+    first = [row.partition("</td>")[0] for row in table.split("<tr>")[2:]]
+    for cell, row in zip(first, report.sorted_rows(), strict=True):
+        assert row.label in cell
+        assert f">{row.kind}<" in cell
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW])
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_no_name_lies_on_a_curve(report, size, lang):
+    """Neither that of an encoding which ends early nor that of the trigram."""
+    names = {"learned", words("lab", lang)("trigram")}
+    for figure in (extrapolation(report, size, lang), by_position(report, size, lang)):
+        figure.canvas.draw()
+        axes = figure.axes[0]
+        for name in (text for text in axes.texts if text.get_text() in names):
+            box = name.get_window_extent().padded(-1)
+            for line in axes.get_lines():
+                x, y = axes.transData.transform(np.column_stack(line.get_data())).T
+                steps = np.linspace(0, len(x) - 1, 60 * len(x))
+                over = np.interp(steps, range(len(x)), x), np.interp(steps, range(len(x)), y)
+                level = len(set(line.get_ydata())) == 1  # cropped models and the trigram: no name keeps off those
+                assert level or not any(box.contains(*at) for at in zip(*over, strict=True)), name.get_text()

@@ -6,8 +6,9 @@ from pathlib import Path
 import click
 
 from gnomon.cli.experiments import free_folder, names, perform, quoted, show
-from gnomon.cli.options import import_option, json_option, quiet_option, seed_option
+from gnomon.cli.options import import_option, json_option, lang_option, quiet_option, seed_option
 from gnomon.cli.output import print_json
+from gnomon.glossary import words
 
 PROMPT = "def "
 
@@ -21,6 +22,7 @@ PROMPT = "def "
 @click.option("--resume", is_flag=True, help="Keep what an interrupted demo has finished.")
 @seed_option
 @import_option
+@lang_option
 @json_option
 @quiet_option
 def command(
@@ -31,6 +33,7 @@ def command(
     workers: int | None,
     resume: bool,
     seed: int,
+    lang: str,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -52,19 +55,19 @@ def command(
         settings = replace(settings, train=replace(settings.train, steps=steps))
     folder = output or free_folder("demo", settings)
     silent = quiet or as_json
-    report = perform(settings, Corpus.open("stdlib"), folder, workers, resume, silent)
+    report = perform(settings, Corpus.open("stdlib"), folder, workers, resume, silent, lang)
     report = replace(report, sample=write(report, folder, PROMPT))
-    report.save(folder)
+    report.save(folder, lang)
     if as_json:
         print_json({"folder": folder, **report.to_dict()})
         return
-    show(report, folder, quiet)
+    show(report, folder, quiet, lang)
     if not quiet and report.sample is not None:
-        model = quoted(best_model(report, folder))
+        w, model = words("lab", lang), quoted(best_model(report, folder))
         click.echo(
-            f"\nThe model with {report.sample.label} writes:\n\n"
+            f"\n{w('writes', label=report.sample.label)}\n\n"
             f"{_indented(report.sample.prompt + report.sample.text)}\n\n"
-            "Try next:\n"
+            f"{w('try_next')}\n"
             f"  gnomon generate {model} --prompt 'class '\n"
             f"  gnomon inspect {model} --text 'import os'\n"
             "  gnomon lab --positions 'rope,rope(base=200),alibi' --minutes 3\n"

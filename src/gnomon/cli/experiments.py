@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gnomon.glossary import grouped
+from gnomon.glossary import Words, words
 
 if TYPE_CHECKING:
     from gnomon.data import Corpus
@@ -43,22 +43,23 @@ def free_folder(name: str, settings: "Settings") -> Path:
 
 
 def perform(
-    settings: "Settings", corpus: "Corpus", folder: Path, workers: int | None, resume: bool, quiet: bool
+    settings: "Settings", corpus: "Corpus", folder: Path, workers: int | None, resume: bool, quiet: bool, lang: str
 ) -> "Report":
     """Prepare the experiment, say what will happen, do it; meanwhile nobody else writes into the folder."""
     from gnomon.data import locked
     from gnomon.lab.experiments import perform, workers_for
     from gnomon.lab.prepare import prepare
 
+    w = words("lab", lang)
     with locked(folder):
         lab = prepare(settings, corpus, folder, quiet)
         if not quiet:
-            click.echo(_plan(lab, workers_for(lab.jobs(), workers)), err=True)
-        with _way_on(folder):
+            click.echo(_plan(lab, workers_for(lab.jobs(), workers), w), err=True)
+        with _way_on(folder, w):
             return perform(lab, workers, resume, quiet)
 
 
-def _plan(lab: "Lab", workers: int) -> str:
+def _plan(lab: "Lab", workers: int, w: Words) -> str:
     from gnomon.lab.budget import estimate, seconds_per_step
 
     s, corpus = lab.settings, lab.about
@@ -67,45 +68,48 @@ def _plan(lab: "Lab", workers: int) -> str:
     step = seconds_per_step(s, lab.tokenizer.vocab_size)
     seconds = estimate(s, workers, step, lab.targets.tokens_read(s.lengths))
     names = ", ".join(dict.fromkeys(trial.label for trial in trials))
-    return (
-        f"{len(trials)} models, {s.model.n_layers} layers of width {s.model.d_model}, that differ in position only: "
-        f"{names}.\n"
-        f"Text: {corpus['name']}, {corpus['bytes'] / 1e6:.1f} MB in {corpus['documents']} documents "
-        f"({corpus['held out']['documents']} of them held out), sha256 {corpus['sha256'][:12]}.\n"
-        f"Each trains on {grouped(tokens)} tokens in windows of {s.train_length}, {workers} at a time, and is then "
-        f"given up to {grouped(s.lengths[-1])} tokens.\n"
-        f"About {_minutes(seconds)} on this machine. Ctrl-C keeps what is finished in {lab.folder}.\n"
-    )
+    text = {
+        "name": corpus["name"], "megabytes": corpus["bytes"] / 1e6, "documents": corpus["documents"],
+        "held": corpus["held out"]["documents"], "sha256": corpus["sha256"][:12],
+    }  # fmt: skip
+    lines = [
+        w("plan_models", count=len(trials), layers=s.model.n_layers, width=s.model.d_model, names=names),
+        w("plan_text", **text),
+        w("plan_training", tokens=tokens, trained=s.train_length, workers=workers, longest=s.lengths[-1]),
+        w("plan_time", time=_time(seconds, w), folder=lab.folder),
+    ]
+    return "".join(f"{line}\n" for line in lines)
 
 
-def _minutes(seconds: float) -> str:
+def _time(seconds: float, w: Words) -> str:
     if seconds < 90:
-        return f"{max(5, round(seconds / 5) * 5)} seconds"
-    return f"{round(seconds / 30) / 2:g} minutes"
+        return w("time_seconds", n=max(5, round(seconds / 5) * 5))
+    return w("time_minutes", n=round(seconds / 30) / 2)
 
 
 @contextmanager
-def _way_on(folder: Path) -> Iterator[None]:
+def _way_on(folder: Path, w: Words) -> Iterator[None]:
     """Whoever interrupts is told how to go on."""
     try:
         yield
     except KeyboardInterrupt:
-        click.echo(f"what is finished is kept in {folder}: the same command with --resume goes on", err=True)
+        click.echo(w("goes_on", folder=folder), err=True)
         raise
 
 
-def show(report: "Report", folder: Path, quiet: bool) -> None:
+def show(report: "Report", folder: Path, quiet: bool, lang: str) -> None:
     """Print the table, and where everything is."""
-    click.echo(report.table(colour=sys.stdout.isatty()))
-    if not quiet:
-        about = report.about
-        machine, seconds = about["machine"], about["seconds"]
-        versions = f"Python {machine['python']}, torch {machine['torch']}, gnomon {machine['gnomon']}"
-        click.echo(
-            f"\n{machine['processor']}, {machine['cores']} cores, {machine['workers']} at a time; {versions}; seed "
-            f"{report.settings.seed}; {seconds['total']:.0f} s"
-        )
-        click.echo(f"Page: {folder / 'report.html'}   pictures, numbers and models: {folder}/")
+    click.echo(report.table(colour=sys.stdout.isatty(), lang=lang))
+    if quiet:
+        return
+    w, machine = words("lab", lang), report.about["machine"]
+    versions = f"Python {machine['python']}, torch {machine['torch']}, gnomon {machine['gnomon']}"
+    about = w(
+        "machine", processor=machine["processor"], cores=machine["cores"], workers=machine["workers"],
+        versions=versions, seed=str(report.settings.seed), seconds=report.about["seconds"]["total"],
+    )  # fmt: skip
+    click.echo(f"\n{about}")
+    click.echo(w("where", page=folder / "report.html", folder=f"{folder}/"))
 
 
 def quoted(path: Path) -> str:

@@ -6,7 +6,15 @@ import click
 
 from gnomon.cli.config import load_config
 from gnomon.cli.experiments import free_folder, names, numbers, perform, show
-from gnomon.cli.options import config_options, import_option, json_option, quiet_option, seed_option, typed_flags
+from gnomon.cli.options import (
+    config_options,
+    import_option,
+    json_option,
+    lang_option,
+    quiet_option,
+    seed_option,
+    typed_flags,
+)
 from gnomon.cli.output import print_json
 from gnomon.errors import BadValue
 
@@ -43,6 +51,7 @@ FLAGS = {
 @click.option("--resume", is_flag=True, help="Keep what an interrupted run has finished in the folder.")
 @config_options
 @import_option
+@lang_option
 @json_option
 @quiet_option
 @click.pass_context
@@ -58,6 +67,7 @@ def command(
     resume: bool,
     config_file: Path | None,
     settings: tuple[str, ...],
+    lang: str,
     as_json: bool,
     quiet: bool,
     **_: object,  # the settings, which typed_flags reads
@@ -80,12 +90,12 @@ def command(
     asked = load_config(Settings, config_file, settings, flags)
     folder = output or free_folder("lab", asked)
     corpus = Corpus.open([*text, *more_text] or "stdlib", text_key)
-    report = perform(asked, corpus, folder, workers, resume, quiet or as_json)
-    report.save(folder)
+    report = perform(asked, corpus, folder, workers, resume, quiet or as_json, lang)
+    report.save(folder, lang)
     if as_json:
         print_json({"folder": folder, **report.to_dict()})
     else:
-        show(report, folder, quiet)
+        show(report, folder, quiet, lang)
 
 
 __all__ = ["command"]

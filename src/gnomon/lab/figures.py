@@ -1,6 +1,7 @@
 """The result as pictures. matplotlib is imported when one is drawn."""
 
 import io
+import math
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from gnomon.glossary import grouped
+from gnomon.glossary import Words, words
 from gnomon.lab.analysis import FLAT, Row
 from gnomon.lab.report import Report
 
@@ -22,8 +23,15 @@ INK, MUTED, FAINT, GROUND = "#1b2330", "#667085", "#e4e7ec", "#f1f3f7"
 # colour has a marker of its own, and the encodings everybody knows keep theirs from report to report.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b8508f", "#2f9fd8", "#8c6d00", "#1b2330")
 MARKERS = "osD^vPX"
+#: colour -> the variable of page.css that holds it; INK is a curve's colour too
+_VARIABLES = {
+    **{colour: f"var(--curve-{n})" for n, colour in enumerate(COLOURS)},
+    INK: "var(--ink)", MUTED: "var(--axis)", FAINT: "var(--line)", GROUND: "var(--ground)", "#ffffff": "var(--paper)",
+}  # fmt: skip
 KNOWN = {"alibi": 0, "rope": 1, "t5": 2, "sinusoidal": 3, "none": 4, "learned": 5}
 
+SIZE = 9.5  # points, of names
+AROUND, REACHES = 24, (8.0, 12.0, 18.0, 26.0)  # directions and distances, in points, at which a name may stand
 WIDE, NARROW = (8.0, 4.9), (4.3, 4.9)  # inches: for a page on a desk, and on a phone
 
 _SETTINGS: Any = {
@@ -47,9 +55,9 @@ class Line:
     marker: str
 
 
-def extrapolation(report: Report, size: tuple[float, float] = WIDE) -> "Figure":
+def extrapolation(report: Report, size: tuple[float, float] = WIDE, lang: str = "en") -> "Figure":
     """Bits per byte of the same targets by the tokens given, beside cropping and the trigram."""
-    lengths = report.settings.lengths
+    w, lengths = words("lab", lang), report.settings.lengths
     lines = [
         _line(report, row, [(n, b.value) for n, b in zip(lengths, row.bits, strict=True) if b is not None])
         for row in report.rows
@@ -57,42 +65,45 @@ def extrapolation(report: Report, size: tuple[float, float] = WIDE) -> "Figure":
     with _drawing():
         figure, axes = _canvas(
             report, size, lengths[0] / (2.2 if size[0] > NARROW[0] else 4.2),
-            f"Trained on {lengths[0]} tokens, given up to {grouped(lengths[-1])}",
-            f"The same {grouped(report.targets['tokens'])} held-out tokens at every length. "
-            f"Dotted: cropped to the last {lengths[0]} tokens.",
+            w("curves_title", trained=lengths[0], longest=lengths[-1]),
+            w("curves_note", tokens=report.targets["tokens"], trained=lengths[0]),
         )  # fmt: skip
         for line in lines:
             if line.x[-1] > lengths[0]:
                 axes.plot(
-                    lengths[1:], [line.y[0]] * (len(lengths) - 1), ":", color=line.colour, marker=line.marker,
-                    markersize=3, lw=1.1, alpha=0.45, zorder=2,
+                    lengths, [line.y[0]] * len(lengths), color=line.colour, lw=1.5, ls=(0, (1, 1.6)), alpha=0.75,
+                    dash_capstyle="round", zorder=2,
                 )  # fmt: skip
             axes.plot(line.x, line.y, color=line.colour, marker=line.marker, markersize=5.5, lw=2, zorder=3)
-        seen = [y for line in lines for y in line.y]
-        _finish(axes, lines, seen, "Tokens given in front of the targets", report.trigram.value)
-        axes.set_xticks(lengths, [f"{grouped(n)}\n{n / lengths[0]:g}×" for n in lengths])
+        axes.set_ylabel(w("curves_y"))
+        axes.set_xticks(lengths, [f"{w.number(n)}\n{w.number(n / lengths[0], 'g')}×" for n in lengths])
+        _finish(axes, lines, w("curves_x"), report.trigram.value, w)
+        ticks = [y for y in axes.get_yticks() if axes.get_ylim()[0] <= y <= axes.get_ylim()[1]]
+        decimals = max(len(f"{y:.6g}".partition(".")[2]) for y in ticks)
+        axes.set_yticks(ticks, [w.number(y, f".{decimals}f") for y in ticks])
         return figure
 
 
-def by_position(report: Report, size: tuple[float, float] = WIDE) -> "Figure":
+def by_position(report: Report, size: tuple[float, float] = WIDE, lang: str = "en") -> "Figure":
     """Bits per byte by position within one long window."""
-    L, longest = report.settings.train_length, report.settings.lengths[-1]
+    w, L, longest = words("lab", lang), report.settings.train_length, report.settings.lengths[-1]
     lines = [_line(report, row, _curve(report, row)) for row in report.rows]
     with _drawing():
-        figure, axes = _canvas(
-            report, size, 2.2, f"Loss by position, trained on {L} tokens",
-            f"Windows of {grouped(longest)} held-out tokens read in one piece, against what a trigram pays for the "
-            "same text. Grey: what training reached.",
-        )  # fmt: skip
+        figure, axes = _canvas(report, size, 2.2, w("positions_title", trained=L), w("positions_note", longest=longest))
         for line in lines:
             axes.plot(line.x, line.y, color=line.colour, marker=line.marker, markersize=3.2, lw=1.7, zorder=3)
-        _finish(axes, lines, [y for line in lines for y in line.y], "Position in the window", 1.0)
-        axes.set_ylabel("bits against the byte trigram's (lower is better)")
+        axes.set_ylabel(w("positions_y"))
         axes.yaxis.set_major_formatter(lambda y, _: f"{100 * (y - 1):+.0f} %".replace("-", "−").replace("+0 ", "0 "))
         ticks = [2**k for k in range(2, longest.bit_length())]
         ticks = ticks if size[0] > NARROW[0] else ticks[1::2]
-        axes.set_xticks(ticks, [grouped(n) for n in ticks])
+        axes.set_xticks(ticks, [w.number(n) for n in ticks])
+        _finish(axes, lines, w("positions_x"), 1.0, w)
         return figure
+
+
+def paint(report: Report, row: Row) -> str:
+    """The colour of an encoding for a page, whose style has one for a light ground and one for a dark one."""
+    return _VARIABLES[look(report, row)[0]]
 
 
 def look(report: Report, row: Row) -> tuple[str, str]:
@@ -147,35 +158,88 @@ def _canvas(report: Report, size: tuple[float, float], left: float, title: str, 
     axes.set_xlim(left, longest * 1.06)
     axes.axvspan(left, L, color=GROUND, lw=0, zorder=0)
     axes.grid(axis="y")
-    axes.set_ylabel("bits per byte (lower is better)")
     return figure, axes
 
 
-def _finish(axes: "Axes", lines: Sequence[Line], values: Sequence[float], x_label: str, trigram: float) -> None:
-    """Limits, the trigram, and names beside the ends of lines."""
+def _finish(axes: "Axes", lines: Sequence[Line], x_label: str, trigram: float, w: Words) -> None:
+    """Limits, the trigram, and a name beside the end of each line."""
+    values = [y for line in lines for y in line.y]
     low, high = min(values), max(*values, trigram)
     room = max(high - low, 4 * FLAT * low)  # so that small differences look small
     axes.set_ylim(low - 0.07 * room, low + 1.07 * room)
     axes.set_xlabel(x_label)
     axes.axhline(trigram, color=MUTED, lw=1.2, ls=(0, (5, 3)), zorder=1)
-    axes.annotate(
-        "byte trigram", (0, trigram), xycoords=("axes fraction", "data"), xytext=(4, 3),
-        textcoords="offset points", va="bottom", fontsize=8.5, color=MUTED,
-    )  # fmt: skip
     end = max(line.x[-1] for line in lines)
     late = sorted((line for line in lines if line.x[-1] > 0.6 * end), key=lambda line: line.y[-1])
     for line, y in zip(late, _apart([line.y[-1] for line in late], axes.get_ylim()), strict=True):
-        _write(axes, line, (end, y), (9, 0), "left")
+        _write(axes, line.name, line.colour, (end, y), ((9.0, 0.0), "left", "center"))
+    drawn = [point for line in lines for point in _dense(line)]
     for line in lines:
         if line not in late:
-            _write(axes, line, (line.x[-1], line.y[-1]), (-8, 0), "right")
+            spots = [((line.x[-1], line.y[-1]), place) for place in _around()]
+            drawn.append((line.x[-1], line.y[-1]))
+            _write(axes, line.name, line.colour, *_free(axes, line.name, spots, [*drawn, *_level(axes, trigram)]))
+    places = [(axes.get_xlim()[0] * 1.12**n, trigram) for n in range(60)]
+    spots = [(at, ((4.0, dy), "left", va)) for at in places for dy, va in ((3.0, "bottom"), (-3.0, "top"))]
+    at, place = _free(axes, w("trigram"), spots, drawn)
+    _write(axes, w("trigram"), MUTED, at, place, fontsize=8.5, fontweight="normal")
 
 
-def _write(axes: "Axes", line: Line, at: tuple[float, float], offset: tuple[int, int], ha: str) -> None:
+Place = tuple[tuple[float, float], str, str]  # offset from a point, in points, and how the text is aligned
+Spot = tuple[tuple[float, float], Place]
+
+
+def _write(axes: "Axes", name: str, colour: str, at: tuple[float, float], place: Place, **style: Any) -> None:
+    offset, ha, va = place
     axes.annotate(
-        line.name, at, xytext=offset, textcoords="offset points", ha=ha, va="center", fontsize=9.5, color=line.colour,
-        fontweight="bold", annotation_clip=False,
+        name, at, xytext=offset, textcoords="offset points", ha=ha, va=va, color=colour, annotation_clip=False,
+        **{"fontsize": SIZE, "fontweight": "bold"} | style,
     )  # fmt: skip
+
+
+def _around() -> Iterator[Place]:
+    """Where a name may stand around the end of a line, the nearest places first, and of these the one at the right."""
+    for reach in REACHES:
+        for n in range(AROUND):
+            turn = 2 * math.pi * n / AROUND
+            dx, dy = reach * math.cos(turn), reach * math.sin(turn)
+            ha = "left" if dx > 0.3 * reach else "right" if dx < -0.3 * reach else "center"
+            va = "bottom" if dy > 0.3 * reach else "top" if dy < -0.3 * reach else "center"
+            yield (dx, dy), ha, va
+
+
+def _free(axes: "Axes", name: str, spots: Sequence[Spot], drawn: Sequence[tuple[float, float]]) -> Spot:
+    """The first spot at which a name lies within the axes and on none of the points drawn; else on the fewest."""
+    dots = axes.figure.dpi / 72
+    width, height, clear = 0.68 * SIZE * len(name) * dots, 1.2 * SIZE * dots, 2.5 * dots
+    points = axes.transData.transform(drawn)
+    frame = axes.get_window_extent()
+
+    def hidden(spot: Spot) -> float:
+        at, ((dx, dy), ha, va) = spot
+        x, y = axes.transData.transform(at)
+        left = x + dx * dots - {"left": 0.0, "center": 0.5, "right": 1.0}[ha] * width
+        low = y + dy * dots - {"bottom": 0.0, "center": 0.5, "top": 1.0}[va] * height
+        under = (points > (left - clear, low - clear)) & (points < (left + width + clear, low + height + clear))
+        fits = frame.x0 <= left <= left + width <= frame.x1 and frame.y0 <= low <= low + height <= frame.y1
+        return float(under.all(1).sum()) + (0 if fits else 1000)
+
+    return min(spots, key=hidden)
+
+
+def _level(axes: "Axes", y: float) -> list[tuple[float, float]]:
+    """Points along a level line, from edge to edge."""
+    low, high = axes.get_xlim()
+    return [(low * (high / low) ** (n / 100), y) for n in range(101)]
+
+
+def _dense(line: Line) -> list[tuple[float, float]]:
+    """Points so close along a line that no name can stand between two of them unseen."""
+    steps = 40
+    found = [(line.x[0], line.y[0])]
+    for (x0, y0), (x1, y1) in pairwise(zip(line.x, line.y, strict=True)):
+        found += [(x0 * (x1 / x0) ** (n / steps), y0 + (y1 - y0) * n / steps) for n in range(1, steps + 1)]
+    return found
 
 
 def _apart(ends: Sequence[float], limits: tuple[float, float]) -> list[float]:
@@ -198,9 +262,13 @@ def png(figure: "Figure") -> bytes:
 
 
 def svg(figure: "Figure", prefix: str) -> str:
-    """The picture as an SVG element to stand in a page; `prefix` keeps its ids apart from those of other pictures."""
+    """The picture as an SVG element to stand in a page; `prefix` keeps its ids apart from those of other pictures.
+
+    Its colours are the page's variables, so that they follow a dark ground.
+    """
     text = _rendered(figure, "svg", {"Date": None}).decode()
     text = text[text.index("<svg") :]
+    text = re.sub("|".join(_VARIABLES), lambda found: _VARIABLES[found[0]], text)
     text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}", text)
     return re.sub(r' (width|height)="[\d.]+pt"', "", text, count=2)  # the page says how wide
 
@@ -212,4 +280,4 @@ def _rendered(figure: "Figure", kind: str, metadata: dict[str, Any]) -> bytes:
     return out.getvalue()
 
 
-__all__ = ["NARROW", "WIDE", "by_position", "extrapolation", "look", "png", "svg"]
+__all__ = ["NARROW", "WIDE", "by_position", "extrapolation", "look", "paint", "png", "svg"]

@@ -1,38 +1,39 @@
 """The result in words. Every sentence is made from the numbers of the report at hand; none is known beforehand."""
 
+from collections.abc import Iterable
+
+from gnomon.glossary import Words, translated, words
 from gnomon.lab.analysis import BREAKS, FLAT, Kind, Row, holds_until, published_kind
 from gnomon.lab.bootstrap import Interval
 from gnomon.lab.published import CURVES
 from gnomon.lab.report import Place, Report
 
 WORTH = -0.1  # over the trigram's bits: a model above it has learned too little to compare encodings by
+KINDS: tuple[Kind, ...] = ("flat", "rises", "breaks", "n/a")  # the mildest first
+ENGLISH = words("lab")
 
 
-def percent(share: float) -> str:
+def percent(share: float, w: Words = ENGLISH) -> str:
     """A signed share as people write it: +4.2 %, −0.3 %, 0.0 %."""
-    text = f"{100 * share:+.1f} %".replace("-", "−")
-    return "0.0 %" if text[1:] == "0.0 %" else text
+    text = _signed(share, w)
+    return f"{text[1:] if text[1:] == w.number(0.0, '.1f') else text} %"
 
 
-def percents(interval: Interval) -> str:
+def percents(interval: Interval, w: Words = ENGLISH) -> str:
     """The same with its interval, where there is one: a single document has none."""
     if interval.low == interval.high:
-        return percent(interval.value)
-    low, high = (f"{100 * x:+.1f}".replace("-", "−") for x in (interval.low, interval.high))
-    return f"{percent(interval.value)} [{low}, {high}]"
+        return percent(interval.value, w)
+    between = ", " if w.lang == "en" else "; "  # where a comma is the decimal sign
+    return f"{percent(interval.value, w)} [{_signed(interval.low, w)}{between}{_signed(interval.high, w)}]"
+
+
+def _signed(share: float, w: Words) -> str:
+    return w.number(100 * share, "+.1f").replace("-", "−")
 
 
 def whole(share: float) -> str:
     """A share in whole percent: 5 %."""
     return f"{100 * share:.0f} %"
-
-
-KINDS: dict[Kind, str] = {
-    "flat": f"at most {whole(FLAT)} more than at the training length",
-    "rises": f"between {whole(FLAT)} and {whole(BREAKS)} more",
-    "breaks": f"{whole(BREAKS)} more, or worse",
-    "n/a": "no meaning past the training length",
-}
 
 
 def ranked(places: tuple[Place, ...]) -> str:
@@ -41,78 +42,86 @@ def ranked(places: tuple[Place, ...]) -> str:
     return "".join(parts) + (places[-1].label if places else "")
 
 
+def listed(rows: Iterable[Row], w: Words = ENGLISH) -> str:
+    """Encodings in a sentence, in which the one that is called none must not read as nothing."""
+    return ", ".join(w("none") if row.label == "none" else row.label for row in rows)
+
+
 # ------------------------------------------------------------------ about one encoding
 
 
-def verdict(report: Report, row: Row) -> str:
+def verdict(report: Report, row: Row, w: Words = ENGLISH) -> str:
     """What became of this encoding on the way to the longest context."""
     L, lengths = report.settings.train_length, report.settings.lengths
     last = row.increase[-1]
     if last is None:
-        reach = max(n for n, bits in zip(lengths, row.bits, strict=True) if bits is not None)
-        return f"It has no meaning past position {reach}, so there is nothing to measure there."
+        return w("no_meaning", reach=max(n for n, bits in zip(lengths, row.bits, strict=True) if bits is not None))
     if len(lengths) == 1:
-        return "It was measured at the training length only."
-    verb = {"flat": "stays flat", "rises": "rises", "breaks": "breaks", "n/a": ""}[row.kind]
-    return f"It {verb}: {percents(last)} bits per byte at {lengths[-1] / L:g} times the training length."
+        return w("only_trained")
+    key = {"flat": "stays_flat", "rises": "it_rises", "breaks": "it_breaks"}[row.kind]
+    return w(key, change=percents(last, w), times=lengths[-1] / L)
 
 
-def facts(report: Report, row: Row) -> list[str]:
+def facts(report: Report, row: Row, w: Words = ENGLISH) -> list[str]:
     """What else was measured of it that bears on the curve."""
     L, longest = report.settings.train_length, report.settings.lengths[-1]
     found = []
     if longest > L and row.increase[-1] is not None:
-        until = holds_until(row, report.edges, L)
-        start = f"Read in one piece, its loss stays within {whole(FLAT)} of that at position {L}"
-        if until is None:
-            found.append(f"{start} all the way to {longest}.")
-        elif until == L:
-            found.append(f"{start} no farther than that.")
-        else:
-            found.append(f"{start} up to position {until}, {until / L:.2g} times as far.")
+        found.append(_holds(report, row, w))
     if longest > L and row.shifted is not None:
-        start = f"The same {L} tokens at positions {longest - L} to {longest - 1} cost"
-        found.append(f"{start} just as much." if abs(row.shifted.value) < 5e-4 else f"{start} {percents(row.shifted)}.")
+        where = {"trained": L, "first": longest - L, "last": longest - 1}
+        same = abs(row.shifted.value) < 5e-4
+        found.append(w("moved_same", **where) if same else w("moved", **where, change=percents(row.shifted, w)))
     if row.far is not None and longest > L:
-        found.append(f"Given {longest} tokens, it spends {whole(row.far)} of its attention farther back than {L}.")
+        found.append(w("far", longest=longest, share=whole(row.far), trained=L))
     if len(row.by_seed) > 1:
-        found.append(f"Bits per byte by seed, first and last column: {'; '.join(map(_ends, row.by_seed))}.")
+        found.append(w("by_seed", pairs="; ".join(_ends(bits, w) for bits in row.by_seed)))
     return found
 
 
-def _ends(bits: list[float | None]) -> str:
-    return " and ".join("n/a" if b is None else f"{b:.3f}" for b in (bits[0], bits[-1]))
+def _holds(report: Report, row: Row, w: Words) -> str:
+    """How far its loss by position stays what it was."""
+    L, longest = report.settings.train_length, report.settings.lengths[-1]
+    until = holds_until(row, report.edges, L)
+    start = {"flat": whole(FLAT), "trained": L}
+    if until is None:
+        return w("holds_to_the_end", **start, longest=longest)
+    if until == L:
+        return w("holds_no_farther", **start)
+    return w("holds_up_to", **start, until=until, times=until / L)
 
 
-def comparison(report: Report, row: Row) -> list[str]:
+def _ends(bits: list[float | None], w: Words) -> str:
+    first, last = (w("n/a") if b is None else w.number(b, ".3f") for b in (bits[0], bits[-1]))
+    return w("pair", first=first, last=last)
+
+
+def comparison(report: Report, row: Row, w: Words = ENGLISH) -> list[str]:
     """How the curve compares with what is published about the encoding, and what may explain a difference."""
     factor = report.settings.lengths[-1] / report.settings.train_length
     theirs = published_kind(row.name, factor)
-    said = [f"Expected past the training length: {row.beyond}."] if row.beyond else []
+    said = [w("expected", beyond=translated(row.beyond, w.lang))] if row.beyond else []
     if row.name in CURVES:
         near, increase = CURVES[row.name].nearest(factor)
-        said.append(f"Published: {percent(increase)} loss at {near:.3g} times ({CURVES[row.name].source}).")
+        source = translated(CURVES[row.name].source, w.lang)
+        said.append(w("published", increase=percent(increase, w), times=near, source=source))
     if theirs is None or factor == 1:
         return said
     if row.kind == theirs:
-        return [*said, "This run agrees."]
-    return [*said, f"This run differs: {row.kind} here, {theirs} there.", *reasons(report, row, theirs)]
+        return [*said, w("agrees")]
+    return [*said, w("differs", here=w(row.kind), there=w(theirs)), *reasons(report, row, theirs, w)]
 
 
-def reasons(report: Report, row: Row, theirs: Kind) -> list[str]:
+def reasons(report: Report, row: Row, theirs: Kind, w: Words = ENGLISH) -> list[str]:
     """What was measured that may explain why a curve is of another kind than the published one."""
     margin, gain = report.margins[row.label].value, gain_from_context(report, row)
-    size = f"with {row.parameters / 1e6:.2g} million parameters and {report.settings.train.steps} steps of training"
+    size = {"millions": row.parameters / 1e6, "steps": report.settings.train.steps}
     if margin > WORTH:
-        return [f"The model pays {percent(margin)} against a byte trigram, too little to draw conclusions from."]
-    milder = row.increase[-1] is not None and list(KINDS).index(row.kind) < list(KINDS).index(theirs)
+        return [w("too_little", margin=percent(margin, w))]
+    milder = row.increase[-1] is not None and KINDS.index(row.kind) < KINDS.index(theirs)
     if milder and gain is not None and gain < 0.1:
-        lower = f"only {whole(gain)} below" if gain >= 0.005 else "no lower than"
-        return [
-            f"Far inside its training windows its loss is {lower} that near their start: {size} it "
-            "draws little on context, and has little to lose."
-        ]
-    return [f"The models are not alike: this one is small, {size}."]
+        return [w("little_context", gain=whole(gain), **size) if gain >= 0.005 else w("no_context", **size)]
+    return [w("small", **size)]
 
 
 def gain_from_context(report: Report, row: Row) -> float | None:
@@ -133,46 +142,42 @@ def disagreements(report: Report) -> list[Row]:
     return [row for row, theirs in known if factor > 1 and theirs is not None and row.kind != theirs]
 
 
-def summary(report: Report) -> list[str]:
+def summary(report: Report, w: Words = ENGLISH) -> list[str]:
     """The whole in a few sentences, one to a line."""
     L, longest = report.settings.train_length, report.settings.lengths[-1]
-    lines = [f"Best to worst given {L} tokens, as in training: {ranked(report.ranking[0])}."]
+    lines = [w("best_trained", trained=L, ranked=ranked(report.ranking[0]))]
     if longest > L:
-        lines.append(f"Best to worst given {longest}: {ranked(report.ranking[-1])}.")
-        for kind, meaning in KINDS.items():
-            labels = [row.label for row in report.sorted_rows() if row.kind == kind]
-            if labels:
-                lines.append(f"{kind[0].upper()}{kind[1:]}, {meaning}: {', '.join(labels)}.")
-        lines += _agreement(report)
-    lines.append(_worth(report))
+        lines.append(w("best_longest", longest=longest, ranked=ranked(report.ranking[-1])))
+        for kind in KINDS:
+            rows = [row for row in report.sorted_rows() if row.kind == kind]
+            if rows:
+                lines.append(w(f"those_{kind}", flat=whole(FLAT), breaks=whole(BREAKS), names=listed(rows, w)))
+        lines += _agreement(report, w)
+    lines.append(_worth(report, w))
     if report.few:
-        lines.append("So few held-out documents are long enough that they settle no order. Give more text.")
+        lines.append(w("few"))
     if not report.same_start:
-        lines.append("The models did NOT begin with the same weights, so position is not all that differs.")
+        lines.append(w("other_start"))
     return lines
 
 
-def _agreement(report: Report) -> list[str]:
+def _agreement(report: Report, w: Words) -> list[str]:
     factor = report.settings.lengths[-1] / report.settings.train_length
     odd = disagreements(report)
     if odd:
-        return [f"Other than published: {', '.join(row.label for row in odd)}."]
-    known = [row.label for row in report.sorted_rows() if published_kind(row.name, factor) is not None]
-    return [f"Of the kind that is published: {', '.join(known)}."] if known else []
+        return [w("other_than_published", names=listed(odd, w))]
+    known = [row for row in report.sorted_rows() if published_kind(row.name, factor) is not None]
+    return [w("as_published", names=listed(known, w))] if known else []
 
 
-def _worth(report: Report) -> str:
-    above = [row.label for row in report.sorted_rows() if report.margins[row.label].value > WORTH]
+def _worth(report: Report, w: Words) -> str:
+    above = [row for row in report.sorted_rows() if report.margins[row.label].value > WORTH]
     if not above:
-        least = max(report.margins[row.label].value for row in report.rows)
-        return f"The models are worth comparing: all are at least {whole(-least)} below a byte trigram."
-    return (
-        f"Hardly worth comparing, being less than {whole(-WORTH)} below a byte trigram: {', '.join(above)}. "
-        "They need more training."
-    )
+        return w("worth", least=whole(-max(report.margins[row.label].value for row in report.rows)))
+    return w("not_worth", worth=whole(-WORTH), names=listed(above, w))
 
 
 __all__ = [
-    "KINDS", "comparison", "disagreements", "facts", "gain_from_context", "percent", "percents", "ranked", "reasons",
-    "summary", "verdict", "whole",
+    "ENGLISH", "KINDS", "comparison", "disagreements", "facts", "gain_from_context", "listed", "percent", "percents",
+    "ranked", "reasons", "summary", "verdict", "whole",
 ]  # fmt: skip

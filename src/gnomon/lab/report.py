@@ -76,11 +76,11 @@ class Report:
         places = [place.label for place in self.ranking[-1]]
         return sorted(self.rows, key=lambda row: places.index(row.label) if row.label in places else len(places))
 
-    def table(self, colour: bool = False) -> str:
-        """The result as text for a terminal."""
+    def table(self, colour: bool = False, lang: str = "en") -> str:
+        """The result as text for a terminal, in English, Spanish or Portuguese."""
         from gnomon.lab.table import written
 
-        return written(self, colour)
+        return written(self, colour, lang)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON-ready data."""
@@ -107,20 +107,20 @@ class Report:
         """Everything as JSON text."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
-    def save(self, folder: str | Path) -> list[Path]:
+    def save(self, folder: str | Path, lang: str = "en") -> list[Path]:
         """Write report.json, table.txt, extrapolation.png, by_position.png and report.html, each whole or not at all.
 
-        The page needs no other file and asks no other machine for anything.
+        The page needs no other file and asks no other machine for anything. report.json is the same in every language.
         """
         from gnomon.lab.figures import by_position, extrapolation, png
         from gnomon.lab.page import page
 
         files = {
             "report.json": (self.to_json() + "\n").encode(),
-            "table.txt": (self.table() + "\n").encode(),
-            "extrapolation.png": png(extrapolation(self)),
-            "by_position.png": png(by_position(self)),
-            "report.html": page(self).encode(),
+            "table.txt": (self.table(lang=lang) + "\n").encode(),
+            "extrapolation.png": png(extrapolation(self, lang=lang)),
+            "by_position.png": png(by_position(self, lang=lang)),
+            "report.html": page(self, lang).encode(),
         }
         for name, content in files.items():
             with atomic(Path(folder) / name) as file:

@@ -3,9 +3,9 @@
 import textwrap
 from collections.abc import Sequence
 
-from gnomon.glossary import grouped
+from gnomon.glossary import Words, words
 from gnomon.lab.analysis import FLAT, Row, holds_until
-from gnomon.lab.reading import percent, percents, summary, whole
+from gnomon.lab.reading import ENGLISH, percent, percents, summary, whole
 from gnomon.lab.report import Report
 
 WIDTH = 100  # of the sentences
@@ -14,84 +14,78 @@ CODES = {"flat": "32", "rises": "33", "breaks": "31", "n/a": "2"}  # of ANSI col
 Cells = Sequence[str]
 
 
-def written(report: Report, colour: bool = False) -> str:
+def written(report: Report, colour: bool = False, lang: str = "en") -> str:
     """Both tables, the order and the summary."""
-    L, t = report.settings.train_length, report.targets
-    title = (
-        f"Bits per byte of the same {grouped(t['tokens'])} tokens at the end of {t['documents']} held-out documents,"
-    )
+    w, L, t = words("lab", lang), report.settings.train_length, report.targets
     parts = [
-        _bold(title, colour),
-        f"given only the last n tokens in front of each. Trained on windows of {L}; lower is better.",
+        _bold(w("table_title", tokens=t["tokens"], documents=t["documents"]), colour),
+        w("table_given", trained=L),
         "",
-        *_lined(_bits(report), 2, colour, [row.kind for row in report.sorted_rows()]),
+        *_lined(_bits(report, w), 2, colour, [row.kind for row in report.sorted_rows()]),
         "",
-        _bold("What position costs and how far it carries", colour),
+        _bold(w("costs_title"), colour),
         "",
-        *_lined(costs(report), 1, colour),
+        *_lined(costs(report, w), 1, colour),
         "",
-        *(line for text in summary(report) for line in textwrap.wrap(text, WIDTH, subsequent_indent="  ")),
+        *(line for text in summary(report, w) for line in textwrap.wrap(text, WIDTH, subsequent_indent="  ")),
     ]
-    return "\n".join([*parts, "", *textwrap.wrap(_legend(report), WIDTH)])
+    return "\n".join([*parts, "", *textwrap.wrap(_legend(report, w), WIDTH)])
 
 
-def _legend(report: Report) -> str:
+def _legend(report: Report, w: Words) -> str:
     """What the columns mean, for those who want to know."""
     L, longest = report.settings.train_length, report.settings.lengths[-1]
-    own = "Parameters: position's own. Time: of a training step. Trigram: of bytes, fitted on the whole training text."
-    far = (
-        f"Against cropping: over the first column, which is what a model gets that sees the last {L} tokens only, with "
-        "its 95 % interval by a paired bootstrap over documents; ≈ joins neighbours that these do not tell apart. "
-        f"Moved: the same {L} tokens at positions {longest - L} to {longest - 1}. Beyond: attention that goes farther "
-        f"back than {L}, given {longest}. Holds to: loss by position within {whole(FLAT)} of that at position {L}."
-    )
-    return f"{far} {own}" if longest > L else own
+    own = w("legend_own")
+    if longest == L:
+        return own
+    far = w("legend_far", trained=L, longest=longest, first=longest - L, last=longest - 1, flat=whole(FLAT))
+    return f"{far} {own}"
 
 
-def _bits(report: Report) -> list[Cells]:
+def _bits(report: Report, w: Words) -> list[Cells]:
     """Bits per byte by length."""
     L, lengths = report.settings.train_length, report.settings.lengths
-    far = [f"{lengths[-1]} against cropping to {L}", ""] if len(lengths) > 1 else []
-    head = ["", *(f"n = {n}" if n == L else str(n) for n in lengths), *far]
-    times = ["", *(f"{n / L:g}×" for n in lengths), *(["", ""] if far else [])]
-    trigram = ["byte trigram", *[f"{report.trigram.value:.3f}"] * len(lengths), *[""] * len(far)]
-    return [head, times, *(_bits_of(row, bool(far)) for row in report.sorted_rows()), trigram]
+    far = [w("against_cropping_to", longest=lengths[-1], trained=L), ""] if len(lengths) > 1 else []
+    head = ["", *(w("given", n=n) if n == L else w.number(n) for n in lengths), *far]
+    times = ["", *(f"{w.number(n / L, 'g')}×" for n in lengths), *(["", ""] if far else [])]
+    trigram = [w("trigram"), *[w.number(report.trigram.value, ".3f")] * len(lengths), *[""] * len(far)]
+    return [head, times, *(_bits_of(row, bool(far), w) for row in report.sorted_rows()), trigram]
 
 
-def _bits_of(row: Row, far: bool) -> Cells:
-    bits = ["n/a" if x is None else f"{x.value:.3f}" for x in row.bits]
+def _bits_of(row: Row, far: bool, w: Words) -> Cells:
+    bits = [w("n/a") if x is None else w.number(x.value, ".3f") for x in row.bits]
     last = row.increase[-1]
-    return [row.label, *bits, *([("" if last is None else percents(last)), row.kind] if far else [])]
+    return [row.label, *bits, *([("" if last is None else percents(last, w)), w(row.kind)] if far else [])]
 
 
-def costs(report: Report) -> list[Cells]:
+def costs(report: Report, w: Words = ENGLISH) -> list[Cells]:
     """Parameters, time, and what else tells encodings apart (S7)."""
     s = report.settings
     L, longest = s.train_length, s.lengths[-1]
     cheapest = min(row.step_cpu_seconds for row in report.rows)
-    head = ["", "parameters", "time", "on a trigram", f"moved to {longest - L}", f"beyond {L}", "holds to"]
-    if longest == L:
-        head = head[:4]
+    head = ["", *(w(key) for key in ("parameters", "time", "on_a_trigram"))]
+    if longest > L:
+        head += [w("moved_to", place=longest - L), w("beyond", trained=L), w("holds_to")]
     cells = [
         [
             row.label,
-            grouped(row.position_parameters),
-            f"{row.step_cpu_seconds / cheapest:.2f}×",
-            percent(report.margins[row.label].value),
-            "n/a" if row.shifted is None else percent(row.shifted.value),
-            "n/a" if row.far is None else whole(row.far),
-            _held(report, row),
+            w.number(row.position_parameters),
+            f"{w.number(row.step_cpu_seconds / cheapest, '.2f')}×",
+            percent(report.margins[row.label].value, w),
+            w("n/a") if row.shifted is None else percent(row.shifted.value, w),
+            w("n/a") if row.far is None else whole(row.far),
+            _held(report, row, w),
         ][: len(head)]
         for row in report.sorted_rows()
     ]
     return [head, *cells]
 
 
-def _held(report: Report, row: Row) -> str:
+def _held(report: Report, row: Row, w: Words) -> str:
     if row.increase[-1] is None:
-        return f"{row.reach} (its end)"
+        return w("its_end", reach=row.reach)
     until = holds_until(row, report.edges, report.settings.train_length)
-    return str(report.settings.lengths[-1]) if until is None else str(until)
+    return w.number(report.settings.lengths[-1] if until is None else until)
 
 
 def _lined(cells: Sequence[Cells], heads: int, colour: bool, kinds: Sequence[str] = ()) -> list[str]:
