@@ -31,7 +31,10 @@ _VARIABLES = {
 KNOWN = {"alibi": 0, "rope": 1, "t5": 2, "sinusoidal": 3, "none": 4, "learned": 5}
 
 SIZE = 9.5  # points, of names
-AROUND, REACHES = 24, (8.0, 12.0, 18.0, 26.0)  # directions and distances, in points, at which a name may stand
+AROUND, REACHES = (
+    24,
+    (8.0, 12.0, 18.0, 26.0, 36.0, 48.0),
+)  # directions and distances, in points, at which a name may stand
 WIDE, NARROW = (8.0, 4.9), (4.3, 4.9)  # inches: for a page on a desk, and on a phone
 
 _SETTINGS: Any = {
@@ -181,7 +184,7 @@ def _finish(axes: "Axes", lines: Sequence[Line], x_label: str, trigram: float, w
             _write(axes, line.name, line.colour, *_free(axes, line.name, spots, [*drawn, *_level(axes, trigram)]))
     places = [(axes.get_xlim()[0] * 1.12**n, trigram) for n in range(60)]
     spots = [(at, ((4.0, dy), "left", va)) for at in places for dy, va in ((3.0, "bottom"), (-3.0, "top"))]
-    at, place = _free(axes, w("trigram"), spots, drawn)
+    at, place = _free(axes, w("trigram"), spots, drawn, letter=5.0)
     _write(axes, w("trigram"), MUTED, at, place, fontsize=8.5, fontweight="normal")
 
 
@@ -191,9 +194,10 @@ Spot = tuple[tuple[float, float], Place]
 
 def _write(axes: "Axes", name: str, colour: str, at: tuple[float, float], place: Place, **style: Any) -> None:
     offset, ha, va = place
+    looks: Any = {"fontsize": SIZE, "fontweight": "bold", **style}
     axes.annotate(
         name, at, xytext=offset, textcoords="offset points", ha=ha, va=va, color=colour, annotation_clip=False,
-        **{"fontsize": SIZE, "fontweight": "bold"} | style,
+        **looks,
     )  # fmt: skip
 
 
@@ -208,10 +212,15 @@ def _around() -> Iterator[Place]:
             yield (dx, dy), ha, va
 
 
-def _free(axes: "Axes", name: str, spots: Sequence[Spot], drawn: Sequence[tuple[float, float]]) -> Spot:
-    """The first spot at which a name lies within the axes and on none of the points drawn; else on the fewest."""
+def _free(
+    axes: "Axes", name: str, spots: Sequence[Spot], drawn: Sequence[tuple[float, float]], letter: float = 6.5
+) -> Spot:
+    """The first spot at which a name lies within the axes and on none of the points drawn; else on the fewest.
+
+    letter: points that a letter takes in the mean
+    """
     dots = axes.figure.dpi / 72
-    width, height, clear = 0.68 * SIZE * len(name) * dots, 1.2 * SIZE * dots, 2.5 * dots
+    width, height, clear = letter * len(name) * dots, 1.2 * SIZE * dots, 2.5 * dots
     points = axes.transData.transform(drawn)
     frame = axes.get_window_extent()
 

@@ -1,6 +1,6 @@
 """The result as one HTML page that needs nothing else: no other file, no script, no other machine."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING
@@ -25,10 +25,7 @@ def page(report: Report, lang: str = "en") -> str:
         _tag("h1", title),
         _tag("p", w("lead", count=len(report.rows), trained=L, longest=longest), "lead"),
         f"<ul>{''.join(_tag('li', line) for line in summary(report, w))}</ul>",
-        _picture(
-            "curves", *(extrapolation(report, size, lang) for size in (WIDE, NARROW)),
-            w("curves_caption", trained=L),
-        ),
+        _picture("curves", lambda size: extrapolation(report, size, lang), w("curves_caption", trained=L)),
         _tag("h2", w("h_numbers")),
         _tag("p", _numbers(report, w)),
         _bits_table(report, w),
@@ -37,7 +34,8 @@ def page(report: Report, lang: str = "en") -> str:
         *(_about(report, row, w) for row in report.sorted_rows()),
         _tag("h2", w("h_positions")),
         _picture(
-            "positions", *(by_position(report, size, lang) for size in (WIDE, NARROW)),
+            "positions",
+            lambda size: by_position(report, size, lang),
             w("positions_caption", longest=longest, trained=L),
         ),
         _tag("h2", w("h_costs")),
@@ -48,7 +46,7 @@ def page(report: Report, lang: str = "en") -> str:
         *(_tag("p", text) for text in _method(report, w)),
         _facts(report, w),
         _tag("footer", w("footer")),
-    ]  # fmt: skip
+    ]
     return (
         f'<!doctype html>\n<html lang="{w.lang}">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -65,9 +63,9 @@ def _tag(name: str, text: str, kind: str = "") -> str:
     return f"<{name}{f' class={kind}' if kind else ''}>{escape(text).replace(' %', '&nbsp;%')}</{name}>"
 
 
-def _picture(name: str, wide: "Figure", narrow: "Figure", caption: str) -> str:
+def _picture(name: str, drawn_in: "Callable[[tuple[float, float]], Figure]", caption: str) -> str:
     """A figure in two shapes, one for a desk and one for a phone."""
-    shapes = {"desk": svg(wide, f"{name}-wide-"), "phone": svg(narrow, f"{name}-narrow-")}
+    shapes = {"desk": svg(drawn_in(WIDE), f"{name}-wide-"), "phone": svg(drawn_in(NARROW), f"{name}-narrow-")}
     drawn = "".join(
         f'<div class={kind} role=img aria-label="{escape(caption)}">{text}</div>' for kind, text in shapes.items()
     )
