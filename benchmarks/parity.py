@@ -41,8 +41,6 @@ Where the two part, ours keeps a law that theirs does not; each has its test in 
   positions there. Here a row is what it is alone.
 - Past the trained length, dynamic NTK and LongRoPE with a cache leave older keys turned by the table that was in force
   before. Here a cached result equals the uncached one.
-- Gemma 3's `attn_logit_softcapping` is read from the config there and not used. Here it is (published checkpoints have
-  none).
 
 `python benchmarks/parity.py --write` makes this page, `python benchmarks/angles.py --write` its last section.
 """

@@ -77,6 +77,7 @@ BART = {
     "decoder_attention_heads": 4, "encoder_ffn_dim": 48, "decoder_ffn_dim": 48, "max_position_embeddings": 64,
     "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "decoder_start_token_id": 2, "forced_eos_token_id": None,
 }  # fmt: skip
+OPT = {name: size for name, size in SIZES.items() if name != "intermediate_size"} | {"ffn_dim": 48}
 LATE = {"pad_token_id": 1, "max_position_embeddings": 66}  # whose positions begin with row 2
 GQA = {"num_key_value_heads": 2}
 #: family -> what its classes are called, the class with a head, and sizes
@@ -90,7 +91,7 @@ FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "gpt_neox": ("GPTNeoX", "ForCausalLM", SIZES),
     "bloom": ("Bloom", "ForCausalLM", BLOOM),
     "mpt": ("Mpt", "ForCausalLM", MPT),
-    "opt": ("OPT", "ForCausalLM", SIZES | {"ffn_dim": 48, "word_embed_proj_dim": D}),
+    "opt": ("OPT", "ForCausalLM", OPT),
     "gemma3_text": ("Gemma3", "ForCausalLM", SIZES | GQA | {"head_dim": 12, "sliding_window": 8}),
     "phi3": ("Phi3", "ForCausalLM", SIZES),
     "bert": ("Bert", "ForMaskedLM", SIZES),

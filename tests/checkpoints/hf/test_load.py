@@ -87,7 +87,7 @@ def test_a_setting_that_is_not_understood_is_named(folder, changes, said):
 
 def test_settings_that_change_nothing_are_left_alone(folder):
     before = load(folder).config
-    harmless = {"use_cache": False, "transformers_version": "9", "sliding_window": None, "use_alibi": False}
+    harmless = {"use_cache": False, "transformers_version": "9", "sliding_window": None}
     rewrite(folder, **harmless, pretraining_tp=2, task_specific_params={}, output_attentions=True)
     assert load(folder).config == before
 
@@ -391,8 +391,7 @@ def test_whatever_stands_under_a_key_the_answer_is_a_model_or_a_named_fault(fami
             part[key] = value
             with suppress(BadInput, BadValue):
                 keys = Keys(data, tmp_path / "config.json", ["final_logits_bias"])
-                config = family_of(keys).read(keys)
-                keys.finish()
+                config = family_of(keys).config(keys)
                 if repr(config) not in seen:
                     seen.add(repr(config))
                     enough(config, 100, tmp_path)

@@ -17,14 +17,15 @@ OFFSET = 2
 
 
 def _read(keys: Keys, **more: Any) -> ModelConfig:
-    keys.ignore("attention_dropout", "extra_pos_embeddings", "num_hidden_layers", "max_length")
+    keys.must("extra_pos_embeddings", OFFSET)
     keys.must("normalize_before", False)
+    keys.must("do_blenderbot_90_layernorm", False)
     keys.must("add_final_layer_norm", False)
     keys.must("add_bias_logits", False)
     settings = {
         "architecture": "encoder-decoder", "vocab_size": keys.size("vocab_size"),
         "d_model": keys.size("d_model"),
-        "n_layers": keys.size("encoder_layers", most=LAYERS),
+        "n_layers": keys.size("encoder_layers", "num_hidden_layers", most=LAYERS),
         "n_decoder_layers": keys.size("decoder_layers", most=LAYERS),
         "n_heads": _both(keys, "attention_heads"), "d_ff": _both(keys, "ffn_dim"), "placement": "post",
         "max_positions": keys.size("max_position_embeddings", default=1024), "dropout": keys.get("dropout", float, 0.1),
@@ -57,7 +58,7 @@ def read_marian(keys: Keys) -> ModelConfig:
     keys.must("static_position_embeddings", True)
     keys.must("normalize_embedding", False)
     keys.must("share_encoder_decoder_embeddings", True)
-    keys.ignore("decoder_vocab_size")
+    keys.must("decoder_vocab_size", keys.size("vocab_size"), None)
     return _read(keys, position=get("sinusoidal", table="concatenated"))
 
 
@@ -111,13 +112,12 @@ TABLE = lines(
     line("lm_head.weight", "head.weight"),
     line("final_logits_bias", "head.bias", how=Row()),
 )  # fmt: skip
-TWINS = dict.fromkeys(
-    ("lm_head.weight", "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"), "model.shared.weight"
-)
+COPIES = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight")
+TWINS = dict.fromkeys(("lm_head.weight", *COPIES), "model.shared.weight")
 
-BART = Family("bart", read_bart, write_bart, TABLE, "model.", twins=TWINS)
+BART = Family("bart", read_bart, write_bart, TABLE, "model.", twins=TWINS, copies=COPIES)
 MARIAN = Family(
-    "marian", read_marian, write_marian, TABLE, "model.", twins=TWINS,
+    "marian", read_marian, write_marian, TABLE, "model.", twins=TWINS, copies=COPIES,
     harmless=(r"model\.(encoder|decoder)\.embed_positions\.weight",),
 )  # fmt: skip
 

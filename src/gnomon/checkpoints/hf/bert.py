@@ -8,7 +8,7 @@ from typing import Any
 from gnomon.checkpoints.hf.family import ACTIVATIONS, Family, activation_name, lines
 from gnomon.checkpoints.hf.keys import LAYERS, Keys
 from gnomon.checkpoints.hf.table import Line, line, module
-from gnomon.errors import BadInput
+from gnomon.errors import BadInput, BadValue
 from gnomon.models import ModelConfig
 from gnomon.positions import get
 
@@ -32,7 +32,6 @@ def _read(keys: Keys, class_name: str, offset: int) -> ModelConfig:
     keys.must("position_embedding_type", "absolute")
     keys.must("is_decoder", False)
     keys.must("add_cross_attention", False)
-    keys.ignore("attention_probs_dropout_prob", "classifier_dropout", "pooler_type", "pooler_fc_size")
     head = _head(keys, class_name)
     activation = keys.word("hidden_act", ACTIVATIONS, "gelu")
     if head["head"] == "masked" and activation != "gelu":
@@ -43,15 +42,14 @@ def _read(keys: Keys, class_name: str, offset: int) -> ModelConfig:
         n_heads=keys.size("num_attention_heads"), d_ff=keys.size("intermediate_size"),
         position=get("learned", **({"offset": offset} if offset else {})), placement="post", input_norm="layernorm",
         max_positions=keys.size("max_position_embeddings") - offset, activation=activation,
-        n_types=keys.get("type_vocab_size", int, 2), norm_eps=keys.get("layer_norm_eps", float, 1e-12),
+        n_types=keys.size("type_vocab_size", default=2), norm_eps=keys.get("layer_norm_eps", float, 1e-12),
         dropout=keys.get("hidden_dropout_prob", float, 0.1), init_std=keys.get("initializer_range", float, 0.02),
-        tied=head["head"] != "masked" or keys.get("tie_word_embeddings", bool, True), **head,
+        tied=keys.get("tie_word_embeddings", bool, True) or head["head"] != "masked", **head,
     )  # fmt: skip
 
 
 def _head(keys: Keys, class_name: str) -> dict[str, Any]:
     """What the class in "architectures" asks of the vectors, as settings of ours."""
-    keys.ignore("tie_word_embeddings")
     wanted = keys.get("architectures", list, None) or [class_name + "Model"]
     suffix = str(wanted[0]).removeprefix(class_name)
     if suffix not in HEADS:
@@ -82,6 +80,8 @@ def write_roberta(c: ModelConfig) -> dict[str, Any]:
 
 
 def _write(c: ModelConfig, name: str, class_name: str, offset: int) -> dict[str, Any]:
+    if not c.n_types:
+        raise BadValue("n_types = 0: the family's code adds a type to each token; build the model with n_types=1")
     labels = {} if c.n_classes is None else {"id2label": {str(n): f"LABEL_{n}" for n in range(c.n_classes)}}
     return {
         "architectures": [class_name + CLASSES.get(c.head, "Model")], "model_type": name, "vocab_size": c.vocab_size,

@@ -15,10 +15,10 @@ _QKV = tuple(f"stack.blocks.*.attention.{name}" for name in "qkv")
 def read_bloom(keys: Keys) -> ModelConfig:
     """Its GELU is the tanh form, whatever the config says; the token vectors are normed before the first block."""
     keys.must("apply_residual_connection_post_layernorm", False)
-    keys.ignore("slow_but_exact", "attention_dropout", "pretraining_tp", "masked_softmax_fusion", "bias_dropout_fusion")
-    keys.ignore("attention_softmax_in_fp32", "skip_bias_add", "skip_bias_add_qkv", "seq_length", "offset_alibi")
+    d_model = keys.size("hidden_size", "n_embed")
+    keys.must("n_inner", 4 * d_model, None)
     return ModelConfig(
-        vocab_size=keys.size("vocab_size"), d_model=keys.size("n_embed", "hidden_size"),
+        vocab_size=keys.size("vocab_size"), d_model=d_model,
         n_layers=keys.size("n_layer", "num_hidden_layers", most=LAYERS),
         n_heads=keys.size("n_head", "num_attention_heads"), position=get("alibi"), input_norm="layernorm",
         norm_eps=keys.get("layer_norm_epsilon", float, 1e-5), activation="gelu_tanh",
@@ -61,15 +61,17 @@ def read_mpt(keys: Keys) -> ModelConfig:
     keys.must("no_bias", True)
     keys.must("logit_scale")
     keys.must("norm_type", "low_precision_layernorm")
-    keys.ignore("embedding_fraction", "learned_pos_emb", "emb_pdrop")  # alibi leaves no table of positions
     scale = None
     if attention is not None:
         attention.must("alibi", True)
         attention.must("alibi_bias_max", 8)
         attention.must("attn_type", "multihead_attention")
-        attention.ignore("attn_pdrop", "attn_impl", "model_type")
+        attention.must("clip_qkv")
+        attention.must("prefix_lm", False)
+        attention.must("qk_ln", False)
+        attention.must("attn_uses_sequence_id", False)
         scale = attention.get("softmax_scale", float, None)
-        attention.finish()
+        attention.finish("mpt", "attn_config")
     return ModelConfig(
         vocab_size=keys.size("vocab_size"), d_model=d_model, n_layers=keys.size("n_layers", most=LAYERS),
         n_heads=keys.size("n_heads"), d_ff=keys.size("expansion_ratio", default=4) * d_model, position=get("alibi"),
@@ -82,12 +84,13 @@ def read_mpt(keys: Keys) -> ModelConfig:
 
 def write_mpt(c: ModelConfig) -> dict[str, Any]:
     """As MPT."""
-    d_ff = 4 * c.d_model if c.d_ff is None else c.d_ff
-    if d_ff % c.d_model:
-        raise BadValue(f"d_ff = {d_ff}, which is no multiple of {c.d_model}")
+    if c.d_ff not in (None, 4 * c.d_model):
+        raise BadValue(
+            f"d_ff = {c.d_ff}: that library's MPT is 4 * d_model = {4 * c.d_model} wide, whatever its config says"
+        )
     return {
         "architectures": ["MptForCausalLM"], "model_type": "mpt", "vocab_size": c.vocab_size, "d_model": c.d_model,
-        "n_layers": c.n_layers, "n_heads": c.n_heads, "expansion_ratio": d_ff // c.d_model,
+        "n_layers": c.n_layers, "n_heads": c.n_heads, "expansion_ratio": 4,
         "max_seq_len": c.max_positions or 2048, "layer_norm_epsilon": c.norm_eps, "resid_pdrop": c.dropout,
         "emb_pdrop": c.dropout, "no_bias": True, "initializer_range": c.init_std, "tie_word_embeddings": c.tied,
         "attn_config": {"alibi": True, "softmax_scale": c.attention_scale},

@@ -19,6 +19,7 @@ class Family:
     write         our config -> its config.json, with its class under "architectures"; BadValue where it has no words
     table         its names and ours; heads: those of a head besides, by our name of it
     prefix        what the names of the body begin with in a file that also has a head, and not in a file of the body
+    copies        those that a file must also hold where the head has a table of its own
     twins         names of further copies of a tensor -> its own name: a file may hold one, the other or both
     harmless      names (patterns) that may be in a file and are not weights, or not of what is read
     renamed       (old, new) parts of names, as older files have them
@@ -30,9 +31,24 @@ class Family:
     table: tuple[Line, ...]
     prefix: str = ""
     twins: Mapping[str, str] = field(default_factory=dict)
+    copies: tuple[str, ...] = ()
     heads: Mapping[str, tuple[Line, ...]] = field(default_factory=dict)
     harmless: tuple[str, ...] = ()
     renamed: tuple[tuple[str, str], ...] = ()
+
+    def config(self, keys: Keys) -> ModelConfig:
+        """The config of a model of this family, every key of its file read, refused or known to be harmless."""
+        config = self.read(keys)
+        both = config.architecture == "encoder-decoder"
+        keys.must("is_encoder_decoder", both)
+        keys.must("is_decoder", *((True, False) if config.causal and not both else (False,)))
+        for name in ("add_cross_attention", "tie_encoder_decoder"):
+            keys.must(name, False)
+        for name in ("cross_attention_hidden_size", "per_layer_config"):
+            keys.must(name)
+        keys.must("pruned_heads", {})
+        keys.finish(self.name)
+        return config
 
     def lines(self, config: ModelConfig, names: Collection[str]) -> list[Line]:
         """The lines of a model with this config and these weights. BadValue for a weight without one."""

@@ -17,17 +17,21 @@ from gnomon.checkpoints.hf.llama import (
     sliding_keys,
     width,
 )  # fmt: skip
-from gnomon.checkpoints.hf.rope import read_rope, write_rope
+from gnomon.checkpoints.hf.rope import ROTARY, read_rope, write_rope
 from gnomon.checkpoints.hf.table import line
 from gnomon.errors import BadInput
 from gnomon.models import ModelConfig
+from gnomon.positions import Spec
+
+KINDS = ("sliding", "full")
+NEAR, FAR = ROTARY["gemma3_text, layers with a window"], ROTARY["gemma3_text"]
 
 
 def read(keys: Keys) -> ModelConfig:
     """Layers with a window turn by a base of their own; the context scaling is for the others."""
     keys.must("final_logit_softcapping")
+    keys.must("attn_logit_softcapping")  # that library's code of this family never looks at it
     keys.must("use_bidirectional_attention", False)
-    keys.ignore("hidden_act")  # hidden_activation is what counts
     d_head, n_layers, bias = (
         width(keys, 256),
         keys.size("num_hidden_layers", most=LAYERS),
@@ -36,7 +40,7 @@ def read(keys: Keys) -> ModelConfig:
     every = keys.size("sliding_window_pattern", "_sliding_window_pattern", default=6)
     usual = ["sliding_attention" if (n + 1) % every else "full_attention" for n in range(n_layers)]
     sliding = [is_sliding(keys, kind) for kind in keys.per_layer("layer_types", n_layers, usual)]
-    window, near, far = keys.size("sliding_window", default=4096), _near(keys, d_head), _far(keys, d_head)
+    window, (near, far) = keys.size("sliding_window", default=4096), _ropes(keys, d_head)
     scalar = keys.get("query_pre_attn_scalar", float, 256.0)
     if scalar <= 0:
         raise BadInput(f"{keys.file}: scores are divided by the root of query_pre_attn_scalar; got {scalar}")
@@ -45,20 +49,19 @@ def read(keys: Keys) -> ModelConfig:
         **common, d_head=d_head, position=one_or_list([near if on else far for on in sliding]),
         window=one_window([window if on else None for on in sliding]), qkv_bias=bias, out_bias=bias, qk_norm=True,
         activation=keys.word("hidden_activation", ACTIVATIONS, "gelu_pytorch_tanh"), placement="sandwich",
-        attention_scale=scalar**-0.5, embed_scale="rounded sqrt",
-        softcap=keys.get("attn_logit_softcapping", float, None), tied=keys.get("tie_word_embeddings", bool, True),
+        attention_scale=scalar**-0.5, embed_scale="rounded sqrt", tied=keys.get("tie_word_embeddings", bool, True),
     )  # fmt: skip
 
 
-def _far(keys: Keys, d_head: int) -> Any:
-    return read_rope(keys, d_head, 1000000.0, "full_attention")
-
-
-def _near(keys: Keys, d_head: int) -> Any:
-    base = keys.get("rope_local_base_freq", float, 10000.0)
-    own = {"rope_theta": base, **{k: v for k, v in keys.data.items() if k == "rope_parameters"}}
-    own["max_position_embeddings"] = keys.data.get("max_position_embeddings")
-    return read_rope(Keys(own, keys.file), d_head, layer_type="sliding_attention")
+def _ropes(keys: Keys, d_head: int) -> tuple[Spec, Spec]:
+    """The encodings of the layers with a window and of those without: one object each since transformers 5."""
+    both = keys.part("rope_parameters")
+    windowed, whole = (None, None) if both is None else (both.part(f"{kind}_attention") for kind in KINDS)
+    if both is not None:
+        both.finish()
+    near = read_rope(keys, d_head, NEAR, {"rope_parameters": windowed})
+    parts = {"rope_parameters": whole, "rope_scaling": keys.part("rope_scaling")}
+    return near, read_rope(keys, d_head, FAR, parts)
 
 
 def _whole(x: float) -> int | float:
@@ -80,10 +83,9 @@ def write(c: ModelConfig) -> dict[str, Any]:
         "hidden_activation": activation_name(c.activation), "rms_norm_eps": c.norm_eps,
         "initializer_range": c.init_std, "attention_dropout": c.dropout, "attention_bias": bool(c.qkv_bias),
         "tie_word_embeddings": c.tied, "query_pre_attn_scalar": _whole(round(scale**-2, 6)),
-        "attn_logit_softcapping": c.softcap,
         "sliding_window": sliding["sliding_window"], "layer_types": sliding["layer_types"],
-        "rope_local_base_freq": write_rope(near, d_head, None)["rope_theta"],
-        **write_rope(far, d_head, c.max_positions),
+        "rope_local_base_freq": write_rope(near, d_head, None, NEAR)["rope_theta"],
+        **write_rope(far, d_head, c.max_positions, FAR),
     }  # fmt: skip
 
 

@@ -13,11 +13,12 @@ def read(keys: Keys) -> ModelConfig:
     """n_inner left out means four times the width."""
     d_model = keys.size("n_embd")
     keys.must("scale_attn_weights", True)
-    keys.ignore("reorder_and_upcast_attn", "embd_pdrop", "attn_pdrop", "n_ctx")
+    keys.must("scale_attn_by_inverse_layer_idx", False)
+    keys.must("add_cross_attention", False)
     return ModelConfig(
         vocab_size=keys.size("vocab_size"), d_model=d_model, n_layers=keys.size("n_layer", most=LAYERS),
         n_heads=keys.size("n_head"), max_positions=keys.size("n_positions"), position=get("learned"),
-        d_ff=keys.size("n_inner", default=4 * d_model), norm_eps=keys.get("layer_norm_epsilon", float, 1e-5),
+        d_ff=keys.size("n_inner", default=None) or 4 * d_model, norm_eps=keys.get("layer_norm_epsilon", float, 1e-5),
         activation=keys.word("activation_function", ACTIVATIONS, "gelu_new"),
         dropout=keys.get("resid_pdrop", float, 0.1), init_std=keys.get("initializer_range", float, 0.02),
         tied=keys.get("tie_word_embeddings", bool, True),

@@ -4,7 +4,7 @@ from typing import Any
 
 from gnomon.checkpoints.hf.family import ACTIVATIONS, Family, activation_name, lines
 from gnomon.checkpoints.hf.keys import LAYERS, Keys
-from gnomon.checkpoints.hf.rope import read_rope, write_rope
+from gnomon.checkpoints.hf.rope import ROTARY, read_rope, write_rope
 from gnomon.checkpoints.hf.table import PerHead, line, module
 from gnomon.models import ModelConfig
 
@@ -12,16 +12,12 @@ from gnomon.models import ModelConfig
 def read(keys: Keys) -> ModelConfig:
     """The rotated share of a head is rotary_pct in older files and partial_rotary_factor in newer ones."""
     d_model, n_heads = keys.size("hidden_size"), keys.size("num_attention_heads")
-    keys.ignore("attention_dropout")
-    newer = {"rope_theta": keys.get("rotary_emb_base", float, 10000.0)} if keys.has("rotary_emb_base") else {}
-    share = keys.get("rotary_pct", float, 0.25)
-    rotary = Keys({"partial_rotary_factor": share, **newer, **keys.data}, keys.file)
-    keys.ignore("rope_scaling", "rope_theta", "rope_parameters", "partial_rotary_factor")
     bias = keys.get("attention_bias", bool, True)
     parallel = keys.get("use_parallel_residual", bool, True)
     return ModelConfig(
         vocab_size=keys.size("vocab_size"), d_model=d_model, n_layers=keys.size("num_hidden_layers", most=LAYERS),
-        n_heads=n_heads, d_ff=keys.size("intermediate_size"), position=read_rope(rotary, d_model // n_heads),
+        n_heads=n_heads, d_ff=keys.size("intermediate_size"),
+        position=read_rope(keys, d_model // n_heads, ROTARY["gpt_neox"]),
         max_positions=keys.size("max_position_embeddings"), qkv_bias=bias, out_bias=bias,
         norm_eps=keys.get("layer_norm_eps", float, 1e-5), activation=keys.word("hidden_act", ACTIVATIONS, "gelu"),
         residual="parallel" if parallel else "sequential", dropout=keys.get("hidden_dropout", float, 0.0),
@@ -31,7 +27,7 @@ def read(keys: Keys) -> ModelConfig:
 
 def write(c: ModelConfig) -> dict[str, Any]:
     """As GPT-NeoX, the rotary share under both of its names."""
-    rotary = write_rope(c.per_layer(1)[0], c.d_model // c.n_heads, c.max_positions)
+    rotary = write_rope(c.per_layer(1)[0], c.d_model // c.n_heads, c.max_positions, ROTARY["gpt_neox"])
     share = rotary.setdefault("partial_rotary_factor", 1.0)
     return {
         "architectures": ["GPTNeoXForCausalLM"], "model_type": "gpt_neox", "vocab_size": c.vocab_size,

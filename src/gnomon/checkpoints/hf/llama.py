@@ -11,7 +11,7 @@ from typing import Any
 
 from gnomon.checkpoints.hf.family import ACTIVATIONS, Family, activation_name, lines
 from gnomon.checkpoints.hf.keys import LAYERS, Keys
-from gnomon.checkpoints.hf.rope import read_rope, write_rope
+from gnomon.checkpoints.hf.rope import ROTARY, read_rope, write_rope
 from gnomon.checkpoints.hf.table import line, module
 from gnomon.errors import BadInput
 from gnomon.models import ModelConfig
@@ -51,7 +51,7 @@ def sizes(keys: Keys) -> dict[str, Any]:
     return {
         "vocab_size": keys.size("vocab_size"), "d_model": d_model,
         "n_layers": keys.size("num_hidden_layers", most=LAYERS), "n_heads": n_heads,
-        "n_kv_heads": keys.size("num_key_value_heads", default=n_heads), "d_ff": keys.size("intermediate_size"),
+        "n_kv_heads": keys.size("num_key_value_heads", default=None) or n_heads, "d_ff": keys.size("intermediate_size"),
         "max_positions": keys.size("max_position_embeddings"), "norm": "rmsnorm", "gated": True,
         "norm_eps": keys.get("rms_norm_eps", float), "init_std": keys.get("initializer_range", float, 0.02),
         "dropout": keys.get("attention_dropout", float, 0.0), "bias": False,
@@ -60,16 +60,15 @@ def sizes(keys: Keys) -> dict[str, Any]:
 
 def width(keys: Keys, default: int | None = None) -> int:
     """The width of a head."""
-    equal = keys.size("hidden_size") // max(keys.size("num_attention_heads"), 1)
-    return keys.size("head_dim", default=equal if default is None else default)
+    if default is not None:
+        return keys.size("head_dim", default=default)
+    return keys.size("head_dim", default=None) or keys.size("hidden_size") // keys.size("num_attention_heads")
 
 
-def read(keys: Keys, **more: Any) -> ModelConfig:
+def read(keys: Keys, family: str, d_head: int, **more: Any) -> ModelConfig:
     """A config of the plain kind, with `more` settings of a relative."""
-    d_head = width(keys)
-    keys.ignore("pretraining_tp")  # how products were split over devices
     settings = {
-        **sizes(keys), "d_head": d_head, "position": read_rope(keys, d_head),
+        **sizes(keys), "d_head": d_head, "position": read_rope(keys, d_head, ROTARY[family]),
         "activation": keys.word("hidden_act", ACTIVATIONS, "silu"),
         "tied": keys.get("tie_word_embeddings", bool, False),
     }  # fmt: skip
@@ -79,26 +78,27 @@ def read(keys: Keys, **more: Any) -> ModelConfig:
 def read_llama(keys: Keys) -> ModelConfig:
     """attention_bias is of all four projections."""
     bias = keys.get("attention_bias", bool, False)
-    return read(keys, bias=keys.get("mlp_bias", bool, False), qkv_bias=bias, out_bias=bias)
+    keys.must("rope_interleaved", False)
+    return read(keys, "llama", width(keys), bias=keys.get("mlp_bias", bool, False), qkv_bias=bias, out_bias=bias)
 
 
 def read_mistral(keys: Keys) -> ModelConfig:
     """One window for all layers; a config that leaves it out means the first Mistral's."""
     window = keys.size("sliding_window", default=None if "sliding_window" in keys.data else 4096)
-    return read(keys, window=window)
+    return read(keys, "mistral", width(keys), window=window)
 
 
 def read_qwen2(keys: Keys) -> ModelConfig:
     """Biases on q, k and v only."""
-    return read(keys, window=upper_windows(keys), qkv_bias=True, out_bias=False)
+    keys.must("use_mrope", False)
+    return read(keys, "qwen2", width(keys), window=upper_windows(keys), qkv_bias=True, out_bias=False)
 
 
 def read_qwen3(keys: Keys) -> ModelConfig:
     """A norm on q and k instead of biases."""
     bias = keys.get("attention_bias", bool, False)
     settings = {"window": upper_windows(keys), "qk_norm": True, "qkv_bias": bias, "out_bias": bias}
-    d_head = width(keys, 128)
-    return read(keys, d_head=d_head, position=read_rope(keys, d_head), **settings)
+    return read(keys, "qwen3", width(keys, 128), **settings)
 
 
 def read_smollm3(keys: Keys) -> ModelConfig:
@@ -106,13 +106,13 @@ def read_smollm3(keys: Keys) -> ModelConfig:
     n_layers, bias = keys.size("num_hidden_layers", most=LAYERS), keys.get("attention_bias", bool, False)
     every = keys.size("no_rope_layer_interval", default=4)
     rotated = keys.per_layer("no_rope_layers", n_layers, [int((n + 1) % every != 0) for n in range(n_layers)])
-    rope = read_rope(keys, width(keys), base=2000000.0)
+    rope = read_rope(keys, width(keys), ROTARY["smollm3"])
     position = one_or_list([rope if on else Spec(NoPE) for on in rotated])
     sliding = [not on for on in rotated]
-    keys.ignore("max_window_layers")  # of another family, and not looked at in this one
     return read(
-        keys, position=position, window=windows(keys, sliding), bias=keys.get("mlp_bias", bool, False), qkv_bias=bias,
-        out_bias=bias, tied=keys.get("tie_word_embeddings", bool, True),
+        keys, "smollm3", width(keys), position=position, window=windows(keys, sliding),
+        bias=keys.get("mlp_bias", bool, False), qkv_bias=bias, out_bias=bias,
+        tied=keys.get("tie_word_embeddings", bool, True),
     )  # fmt: skip
 
 
@@ -125,9 +125,8 @@ def upper_windows(keys: Keys) -> Window:
 def windows(keys: Keys, sliding: list[bool]) -> Window:
     """The window of each layer: as layer_types says, else as `sliding` does, and none unless it is switched on."""
     window = keys.size("sliding_window", default=None)
-    if keys.has("layer_types"):
-        sliding = [is_sliding(keys, kind) for kind in keys.per_layer("layer_types", len(sliding))]
-    keys.ignore("layer_types")
+    kinds: list[Any] = [f"{'sliding' if on else 'full'}_attention" for on in sliding]
+    sliding = [is_sliding(keys, kind) for kind in keys.per_layer("layer_types", len(sliding), kinds)]
     if keys.get("use_sliding_window", bool, False) is False or window is None:
         return None
     return one_window([window if on else None for on in sliding])
@@ -160,7 +159,7 @@ def write(c: ModelConfig, name: str, architecture: str, **more: Any) -> dict[str
         "intermediate_size": c.d_ff, "num_hidden_layers": c.n_layers, "num_attention_heads": c.n_heads,
         "num_key_value_heads": c.n_kv_heads, "head_dim": d_head, "hidden_act": activation_name(c.activation),
         "rms_norm_eps": c.norm_eps, "initializer_range": c.init_std, "attention_dropout": c.dropout,
-        "tie_word_embeddings": c.tied, **write_rope(rotated, d_head, c.max_positions), **more,
+        "tie_word_embeddings": c.tied, **write_rope(rotated, d_head, c.max_positions, ROTARY[name]), **more,
     }  # fmt: skip
 
 

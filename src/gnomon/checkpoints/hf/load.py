@@ -38,8 +38,7 @@ def load(folder: Path, device: torch.device, dtype: torch.dtype | None = None) -
     names = _Names(family, weights, folder)
     keys.names, keys.pooling = names.known.keys(), _pooling(folder)
     try:
-        config = family.read(keys)
-        keys.finish()
+        config = family.config(keys)
         enough(config, len(weights.found), folder)
         model = on_meta(config)
     except GnomonError as error:

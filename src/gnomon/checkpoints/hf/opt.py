@@ -14,10 +14,9 @@ OFFSET = 2
 def read(keys: Keys) -> ModelConfig:
     """do_layer_norm_before = false is the one published size with norms after the sublayers."""
     d_model, bias = keys.size("hidden_size"), keys.get("enable_bias", bool, True)
-    keys.must("word_embed_proj_dim", d_model)
+    keys.must("word_embed_proj_dim", d_model, None)
     keys.must("layer_norm_elementwise_affine", True)
     keys.must("_remove_final_layer_norm", False)
-    keys.ignore("attention_dropout", "layerdrop", "prefix")
     return ModelConfig(
         vocab_size=keys.size("vocab_size"), d_model=d_model, n_layers=keys.size("num_hidden_layers", most=LAYERS),
         n_heads=keys.size("num_attention_heads"), d_ff=keys.size("ffn_dim"),

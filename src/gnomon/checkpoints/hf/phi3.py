@@ -5,7 +5,7 @@ from typing import Any
 from gnomon.checkpoints.hf.family import Family, lines
 from gnomon.checkpoints.hf.keys import Keys
 from gnomon.checkpoints.hf.llama import ENDS, INV_FREQ, TWINS, read, write
-from gnomon.checkpoints.hf.rope import LENGTH, read_rope
+from gnomon.checkpoints.hf.rope import LENGTH
 from gnomon.checkpoints.hf.table import Stacked, line
 from gnomon.models import ModelConfig
 
@@ -14,18 +14,17 @@ _GATE_UP = tuple(f"stack.blocks.*.ffn.{name}.weight" for name in ("gate", "up"))
 
 
 def read_phi3(keys: Keys) -> ModelConfig:
-    """Its "su" and "yarn" are LongRoPE by earlier names."""
+    """The trained length stands beside RoPE's settings here; its code knows no bias and no other width of a head."""
     keys.must("full_attn_mod", 1)
-    keys.ignore("embd_pdrop", LENGTH, "rope_scaling", "rope_parameters", "rope_theta", "partial_rotary_factor")
-    data = {**keys.data, LENGTH: keys.get(LENGTH, int, 4096)}
-    for name in ("rope_scaling", "rope_parameters"):
-        told = keys.get(name, dict, None)
-        if told is not None and (told.get("rope_type") or told.get("type")) == "yarn":
-            data[name] = {**told, "rope_type": "longrope"}
+    keys.must("interpolate_factor", 1)
+    keys.must("attention_bias", False)
+    keys.must("mlp_bias", False)
+    keys.must("lm_head_bias", False)
+    keys.get(LENGTH, int, 4096)
     d_head = keys.size("hidden_size") // keys.size("num_attention_heads")
-    position = read_rope(Keys(data, keys.file), d_head)
+    keys.must("head_dim", d_head, None)
     dropout, window = keys.get("resid_pdrop", float, 0.0), keys.size("sliding_window", default=None)
-    return read(keys, position=position, d_head=d_head, window=window, dropout=dropout)
+    return read(keys, "phi3", d_head, window=window, dropout=dropout)
 
 
 def write_phi3(c: ModelConfig) -> dict[str, Any]:

@@ -57,8 +57,14 @@ def family_for(config: ModelConfig, name: str | None = None) -> Family:
     if lost[nearest] == FITS:
         return FAMILIES[nearest]
     told = "; ".join(lost[nearest][2])
-    begin = "no family of Hugging Face files holds this model; nearest is" if name is None else "this model is no"
-    raise BadValue(f"{begin} {nearest}, which cannot say: {told}")
+    if name is None:
+        raise BadValue(
+            f"no family of Hugging Face files holds this model; nearest is {nearest}, which cannot say: {told}. Build "
+            "the model without it, or keep it in a run folder (gnomon.save_model)"
+        )
+    able = [other for other, family in FAMILIES.items() if _lost(config, family, weights) == FITS]
+    can = f"{' and '.join(able)} can" if able else "no other family can"
+    raise BadValue(f"this model is no {nearest}, which cannot say: {told}; {can}")
 
 
 def _lost(config: ModelConfig, family: Family, weights: Collection[str]) -> tuple[int, int, list[str]]:
@@ -69,16 +75,19 @@ def _lost(config: ModelConfig, family: Family, weights: Collection[str]) -> tupl
     except BadValue as error:
         return 2, 1, [str(error)]
     try:
-        again = plain(family.read(Keys(family.write(whole(config)), Path(family.name), names, pooling)))
+        again = plain(family.config(Keys(family.write(whole(config)), Path(family.name), names, pooling)))
     except GnomonError as error:
         return 1, 1, [str(error)]
     want = plain(config)
     differ = [f.name for f in fields(want) if getattr(want, f.name) != getattr(again, f.name)]
-    return 0, len(differ), [f"{name} = {_shown(getattr(config, name))}" for name in differ]
+    return 0, len(differ), [f"{name} = {_shown(config, name)} (there {_shown(again, name)})" for name in differ]
 
 
-def _shown(value: object) -> str:
-    return value if isinstance(value, str) else repr(value)
+def _shown(config: ModelConfig, name: str) -> str:
+    """A setting, one of a list that repeats once."""
+    value = getattr(config, name)
+    same = isinstance(value, tuple) and len(set(value)) == 1
+    return str(value[0] if same else list(value) if isinstance(value, tuple) else value)
 
 
 def whole(config: ModelConfig) -> ModelConfig:

@@ -3,10 +3,12 @@
 until transformers 4   rope_theta, partial_rotary_factor, and rope_scaling = {"rope_type" (or "type"), ...}
 since transformers 5   rope_parameters = {"rope_theta", "rope_type", ...}, or one such object per type of layer
 
-Both are read; the first is written, because both versions of that library read it.
+Both are read, together too where they agree; the first is written, because both versions of that library read it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from math import inf, nextafter
 from typing import Any
 
 from gnomon.checkpoints.hf.keys import SEQUENCE, Keys
@@ -15,28 +17,81 @@ from gnomon.positions import Spec, get
 from gnomon.positions.scaling import scaling
 
 LENGTH = "original_max_position_embeddings"
+KINDS = ("linear", "dynamic", "yarn", "llama3", "longrope", "proportional")
 
 
-def read_rope(keys: Keys, d_head: int, base: float = 10000.0, layer_type: str | None = None) -> Spec:
-    """The encoding of a config, or of its layers of one type; `base` where the config names none."""
-    new, old = keys.part("rope_parameters"), keys.part("rope_scaling")
-    if new is not None and layer_type is not None and new.has(layer_type):
-        new = new.part(layer_type)
-    own = old if new is None else new
-    theta = keys.get("rope_theta", float, base)
-    share = keys.get("partial_rotary_factor", float, 1.0)
-    options: dict[str, Any] = {}
-    if own is not None:
-        theta, share = own.get("rope_theta", float, theta), own.get("partial_rotary_factor", float, share)
-        scaled = _scaling(own, keys)
-        options = {} if scaled is None else {"scaling": scaled}
-        if scaled is not None and scaled["kind"] == "proportional":
-            share = 1.0  # the same key has the share of pairs there
-    if new is not None and old is not None and _scaling(old, keys) != options.get("scaling"):
-        raise BadInput(f"{keys.file}: rope_parameters and rope_scaling say different things")
+@dataclass(frozen=True)
+class Rotary:
+    """Which of RoPE's settings a family's code in that library honours; what it ignores or cannot compute is refused.
+
+    partial   whether it may turn a part of each head; the others turn the whole head, whatever the config says
+    kinds     the scalings that it computes; renamed: those that it takes for another one
+    base, share, length   what it takes where the config is silent: the base, the part of a head that turns, and the
+                          trained length before scaling (None: max_position_embeddings)
+    base_keys, share_keys   what it calls the first two
+    """
+
+    partial: bool = False
+    kinds: tuple[str, ...] = KINDS
+    renamed: Mapping[str, str] | None = None
+    base: float = 10000.0
+    share: float = 1.0
+    length: int | None = None
+    base_keys: tuple[str, ...] = ("rope_theta",)
+    share_keys: tuple[str, ...] = ("partial_rotary_factor",)
+
+
+#: for a config of whatever family: all that it says counts
+ANY = Rotary(partial=True, renamed={"su": "longrope"})
+#: by model_type
+ROTARY: Mapping[str, Rotary] = {
+    **dict.fromkeys(("llama", "mistral", "qwen2", "qwen3"), Rotary()),
+    "smollm3": Rotary(base=2000000.0),
+    "gemma3_text": Rotary(base=1000000.0),
+    "gemma3_text, layers with a window": Rotary(base_keys=("rope_local_base_freq",), share_keys=()),
+    "gpt_neox": Rotary(
+        partial=True, kinds=KINDS[:-1], share=0.25, base_keys=("rope_theta", "rotary_emb_base"),
+        share_keys=("partial_rotary_factor", "rotary_pct"),
+    ),
+    "phi3": Rotary(
+        partial=True, kinds=("longrope",), renamed={"su": "longrope", "yarn": "longrope"}, length=4096
+    ),
+}  # fmt: skip
+
+
+def read_rope(keys: Keys, d_head: int, rotary: Rotary, parts: Mapping[str, Keys | None] | None = None) -> Spec:
+    """The encoding of a config.
+
+    parts   the objects of settings by name, where it is not rope_parameters and rope_scaling
+    """
+    spelled = {name: keys.part(name) for name in ("rope_parameters", "rope_scaling")} if parts is None else parts
+    own = {name: part for name, part in spelled.items() if part is not None}
+    base = _said(keys, own, "rope_theta", rotary.base_keys, rotary.base)
+    share = _said(keys, own, "partial_rotary_factor", rotary.share_keys, rotary.share)
+    read = {name: _scaling(part, keys, rotary) for name, part in own.items()}
+    scaled = keys.agreed(read) if read else None
     if not 0 < share <= 1:
         raise BadInput(f"{keys.file}: partial_rotary_factor is a share of a head, above 0 and at most 1; got {share}")
-    return rope(theta, int(d_head * share), d_head, **options)
+    options = {} if scaled is None else {"scaling": scaled}
+    turned = d_head if scaled is not None and scaled["kind"] == "proportional" else int(d_head * share)
+    if turned != d_head and not rotary.partial:
+        raise BadInput(
+            f"{keys.file}: partial_rotary_factor is {share}, which the transformers library ignores in this family, so "
+            "what the model was trained with is not said. Take the key out, or take the model_type that turns a part "
+            f"of each head: {' or '.join(_partial())}"
+        )
+    return rope(base, turned, d_head, **options)
+
+
+def _said(keys: Keys, parts: Mapping[str, Keys], name: str, beside: Iterable[str], default: float) -> float:
+    """A number that the config itself may say under several names, and each object of settings under one."""
+    said = {key: keys.get(key, float, default) for key in beside if key in keys.data}
+    said |= {f"{where}.{name}": part.get(name, float, default) for where, part in parts.items() if name in part.data}
+    return keys.agreed(said) if said else default
+
+
+def _partial() -> list[str]:
+    return [family for family, rotary in ROTARY.items() if rotary.partial]
 
 
 def rope(base: float, rotary_dim: int, d_head: int, **options: Any) -> Spec:
@@ -48,13 +103,15 @@ def rope(base: float, rotary_dim: int, d_head: int, **options: Any) -> Spec:
     return get("rope", **options)
 
 
-def _scaling(part: Keys, keys: Keys) -> dict[str, Any] | None:
+def _scaling(part: Keys, keys: Keys, rotary: Rotary) -> dict[str, Any] | None:
     """The context scaling that an object of settings describes, as plain data."""
-    kind = part.first(("rope_type", "type"), str, "default")
-    if kind not in _READERS:
-        raise BadInput(f"{keys.file}: {unknown('rope_type', kind, _READERS)}")
-    settings = _READERS[kind](part, keys)
-    part.finish(every=True)
+    word = part.first(("rope_type", "type"), str, "default")
+    kind = (rotary.renamed or {}).get(word, word)
+    known = ("default", *rotary.kinds)
+    if kind not in known:
+        raise BadInput(f"{keys.file}: {unknown('rope_type', word, known)}")
+    settings = _READERS[kind](part, keys, rotary)
+    part.finish()
     if settings is None:
         return None
     try:
@@ -63,70 +120,79 @@ def _scaling(part: Keys, keys: Keys) -> dict[str, Any] | None:
         raise BadInput(f"{keys.file}: {error}") from error
 
 
-def _trained(part: Keys, keys: Keys) -> int:
-    """The length that a model was trained on, before its context was scaled."""
-    beside = keys.get(LENGTH, int, None)
-    inside = part.get(LENGTH, int, None)
-    return beside or inside or keys.size("max_position_embeddings")
+def _trained(part: Keys, keys: Keys, rotary: Rotary) -> int | None:
+    """The length that a model was trained on before its context was scaled, where the config says it."""
+    found = {LENGTH: keys.get(LENGTH, int, None) or rotary.length, f"rope.{LENGTH}": part.get(LENGTH, int, None)}
+    said = {where: value for where, value in found.items() if value is not None}
+    return keys.agreed(said) if said else None
 
 
-def _ratio(part: Keys, keys: Keys) -> float:
-    """factor, or where it is left out the longest text over the trained length."""
-    given = part.get("factor", float, None)
-    return keys.size("max_position_embeddings") / _trained(part, keys) if given is None else given
+def _longest(keys: Keys) -> int:
+    return keys.size("max_position_embeddings")
 
 
-def _default(part: Keys, keys: Keys) -> None:
-    part.ignore(LENGTH, "factor")
+def _stretch(part: Keys, keys: Keys, rotary: Rotary) -> dict[str, Any]:
+    """factor, or where it is left out the longest text over the trained length; and that length."""
+    factor, trained = part.get("factor", float, None), _trained(part, keys, rotary)
+    if factor is None and trained is not None:
+        factor = _longest(keys) / max(trained, 1)
+    return {"factor": factor, "original_length": _longest(keys) if trained is None else trained}
 
 
-def _linear(part: Keys, keys: Keys) -> dict[str, Any]:
-    part.ignore(LENGTH)
+def _default(part: Keys, keys: Keys, rotary: Rotary) -> None:
+    part.get(LENGTH, int, None)  # what it would be scaled from
+    part.must("factor", 1.0, None)
+
+
+def _linear(part: Keys, keys: Keys, rotary: Rotary) -> dict[str, Any]:
+    part.get(LENGTH, int, None)
     return {"kind": "linear", "factor": part.get("factor", float)}
 
 
-def _dynamic(part: Keys, keys: Keys) -> dict[str, Any]:
-    part.ignore(LENGTH)  # that library computes this one from max_position_embeddings, whatever stands here
-    length = keys.size("max_position_embeddings")
-    return {"kind": "dynamic", "factor": part.get("factor", float), "original_length": length}
+def _dynamic(part: Keys, keys: Keys, rotary: Rotary) -> dict[str, Any]:
+    part.get(LENGTH, int, None)  # that library computes this one from max_position_embeddings, whatever stands here
+    return {"kind": "dynamic", "factor": part.get("factor", float), "original_length": _longest(keys)}
 
 
-def _yarn(part: Keys, keys: Keys) -> dict[str, Any]:
+def _yarn(part: Keys, keys: Keys, rotary: Rotary) -> dict[str, Any]:
     names = ("beta_fast", "beta_slow", "attention_factor", "mscale", "mscale_all_dim")
-    return {
-        "kind": "yarn", "factor": _ratio(part, keys), "original_length": _trained(part, keys),
-        "truncate": part.get("truncate", bool, None), **{name: part.get(name, float, None) for name in names},
-    }  # fmt: skip
+    numbers, stretch = {name: part.get(name, float, None) for name in names}, _stretch(part, keys, rotary)
+    if stretch["factor"] is None:
+        raise BadInput(f"{keys.file}: yarn needs its factor, or {LENGTH} to compute it from")
+    return {"kind": "yarn", "truncate": part.get("truncate", bool, None), **numbers, **stretch}
 
 
-def _llama3(part: Keys, keys: Keys) -> dict[str, Any]:
+def _llama3(part: Keys, keys: Keys, rotary: Rotary) -> dict[str, Any]:
     ends = {name: part.get(name, float) for name in ("low_freq_factor", "high_freq_factor")}
-    return {
-        "kind": "llama3", "factor": part.get("factor", float), "original_length": _trained(part, keys), **ends
-    }  # fmt: skip
+    return {"kind": "llama3", **_stretch(part, keys, rotary), **ends, "factor": part.get("factor", float)}
 
 
-def _longrope(part: Keys, keys: Keys) -> dict[str, Any]:
+def _longrope(part: Keys, keys: Keys, rotary: Rotary) -> dict[str, Any]:
     factors = {name: part.get(name, SEQUENCE) for name in ("short_factor", "long_factor")}
-    return {
-        "kind": "longrope", "factor": _ratio(part, keys), "original_length": _trained(part, keys),
-        "attention_factor": part.get("attention_factor", float, None), **factors,
-    }  # fmt: skip
+    stretch, attention = _stretch(part, keys, rotary), part.get("attention_factor", float, None)
+    return {"kind": "longrope", "attention_factor": attention, **factors, **stretch, "factor": stretch["factor"] or 1.0}
 
 
-def _proportional(part: Keys, keys: Keys) -> dict[str, Any]:
-    share = part.get("partial_rotary_factor", float, keys.get("partial_rotary_factor", float, None))
+def _proportional(part: Keys, keys: Keys, rotary: Rotary) -> dict[str, Any]:
+    """The share of a head is that of its pairs here; all of its channels turn, some of them by nothing."""
+    share = part.get("partial_rotary_factor", float, None)
+    beside = [keys.get(name, float, None) for name in rotary.share_keys]
+    share = next((other for other in beside if other is not None), None) if share is None else share
     return {"kind": "proportional", "factor": part.get("factor", float, None), "fraction": share}
 
 
-_READERS: Mapping[str, Callable[[Keys, Keys], dict[str, Any] | None]] = {
+_READERS: Mapping[str, Callable[[Keys, Keys, Rotary], dict[str, Any] | None]] = {
     "default": _default, "linear": _linear, "dynamic": _dynamic, "yarn": _yarn, "llama3": _llama3,
-    "longrope": _longrope, "su": _longrope, "proportional": _proportional,
+    "longrope": _longrope, "proportional": _proportional,
 }  # fmt: skip
 
 
-def write_rope(spec: Spec, d_head: int, max_positions: int | None) -> dict[str, Any]:
-    """The keys of a config for RoPE, with max_position_embeddings: what some scalings are computed from."""
+# ------------------------------------------------------------------ writing
+
+
+def write_rope(spec: Spec, d_head: int, max_positions: int | None, rotary: Rotary) -> dict[str, Any]:
+    """The keys of a config for RoPE, with max_position_embeddings: what some scalings are computed from. BadValue for
+    what this family's code in that library does not honour."""
     if spec.name != "rope":
         raise BadValue(f"position = {spec!r}: the family's positions are rotary")
     module: Any = spec.build(d_head=d_head)
@@ -135,19 +201,32 @@ def write_rope(spec: Spec, d_head: int, max_positions: int | None) -> dict[str, 
             "these files pair channel i with i + d/2; this model's rope is interleaved. Reorder the rows of its query "
             "and key weights with gnomon.positions.pairing_order first"
         )
+    if module.rotary_dim != d_head and not rotary.partial:
+        raise BadValue(
+            f"position = {spec!r}: the transformers library turns all {d_head} channels of a head in this family, this "
+            f"model {module.rotary_dim}"
+        )
     keys: dict[str, Any] = {"rope_theta": module.base}
     longest = max_positions or 2048
     if module.scaling is not None:
         told, plain = module.scaling.to_hf(), module.scaling.to_dict()
         if plain["kind"] == "ntk":
             keys["rope_theta"] = module.scaling.base(module.base, module.rotary_dim)
+        elif plain["kind"] not in rotary.kinds:
+            raise BadValue(f"position = {spec!r}: this family is scaled by {' or '.join(rotary.kinds)}, or not at all")
         else:
             keys["rope_scaling"] = told
         if plain["kind"] == "dynamic":
             longest = plain["original_length"]
     if module.rotary_dim != d_head:
-        keys["partial_rotary_factor"] = module.rotary_dim / d_head
+        keys["partial_rotary_factor"] = share_of(module.rotary_dim, d_head)
     return {**keys, "max_position_embeddings": longest}
 
 
-__all__ = ["read_rope", "rope", "write_rope"]
+def share_of(rotary_dim: int, d_head: int) -> float:
+    """The share of a head of which every reader computes this width: int(d_head * share), not one less."""
+    share = rotary_dim / d_head
+    return share if int(d_head * share) == rotary_dim else nextafter(share, inf)
+
+
+__all__ = ["ANY", "LENGTH", "ROTARY", "Rotary", "read_rope", "rope", "share_of", "write_rope"]

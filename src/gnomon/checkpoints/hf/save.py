@@ -26,6 +26,8 @@ def save_hf(model: nn.Module, folder: str | Path, family: str | None = None) -> 
         entry.theirs: entry.how.join([own[name] for name in entry.ours], inner.config)
         for entry in kind.lines(inner.config, own)
     }
+    if not inner.config.tied:  # then that library ties nothing, not even the two sides' tables
+        tensors |= {name: tensors[kind.twins[name]].clone() for name in kind.copies}
     if inner.config.head == "pooled":  # the body alone, which has no name for itself
         tensors = {name.removeprefix(kind.prefix): tensor for name, tensor in tensors.items()}
     dtype = str(next(iter(own.values())).dtype).removeprefix("torch.")

@@ -17,20 +17,23 @@ from gnomon.positions import get
 def read(keys: Keys) -> ModelConfig:
     """A head of its own is known by its weights: newer files say "tied" even where there is one."""
     d_model, buckets = keys.size("d_model"), keys.size("relative_attention_num_buckets", default=32)
-    keys.ignore("n_positions", "classifier_dropout", "is_gated_act", "dense_act_fn")
     scaled = keys.get("scale_decoder_outputs", bool, keys.get("tie_word_embeddings", bool, True))
     distance = keys.size("relative_attention_max_distance", default=128)
     gate, _, act = keys.get("feed_forward_proj", str, "relu").rpartition("-")
     if gate not in ("", "gated") or act not in ACTIVATIONS:
         raise BadInput(f"{keys.file}: {unknown('feed_forward_proj', act, ACTIVATIONS)}, with or without 'gated-'")
+    activation: Any = "gelu_tanh" if gate and act == "gelu" else ACTIVATIONS[act]
+    keys.must("is_gated_act", bool(gate))
+    if (said := keys.get("dense_act_fn", str, None)) is not None and ACTIVATIONS.get(said) != activation:
+        raise BadInput(f"{keys.file}: feed_forward_proj and dense_act_fn say different things, {act!r} and {said!r}")
     n_layers = keys.size("num_layers", most=LAYERS)
     return ModelConfig(
         architecture="encoder-decoder", vocab_size=keys.size("vocab_size"), d_model=d_model, n_layers=n_layers,
-        n_decoder_layers=keys.size("num_decoder_layers", default=n_layers, most=LAYERS), n_heads=keys.size("num_heads"),
-        d_head=keys.size("d_kv", default=64), d_ff=keys.size("d_ff"), bias=False, norm="rmsnorm", attention_scale=1.0,
+        n_decoder_layers=keys.size("num_decoder_layers", default=None, most=LAYERS) or n_layers,
+        n_heads=keys.size("num_heads"), d_head=keys.size("d_kv", default=64), d_ff=keys.size("d_ff"),
+        bias=False, norm="rmsnorm", attention_scale=1.0,
         position=get("t5", n_buckets=buckets, max_distance=distance), gated=bool(gate),
-        activation="gelu_tanh" if gate and act == "gelu" else ACTIVATIONS[act],
-        dropout=keys.get("dropout_rate", float, 0.1),
+        activation=activation, dropout=keys.get("dropout_rate", float, 0.1),
         norm_eps=keys.get("layer_norm_epsilon", float, 1e-6), head_scale=d_model**-0.5 if scaled else 1.0,
         tied=scaled or "lm_head.weight" not in keys.names,
     )  # fmt: skip

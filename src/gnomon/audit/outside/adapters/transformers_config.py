@@ -16,7 +16,7 @@ from gnomon.audit.outside.adapters.transformers_docs import BY_LENGTH
 from gnomon.audit.outside.target import Shift
 from gnomon.audit.subject import NotApplicable
 from gnomon.checkpoints.hf.keys import Keys
-from gnomon.checkpoints.hf.rope import read_rope
+from gnomon.checkpoints.hf.rope import ANY, read_rope
 from gnomon.errors import BadInput
 from gnomon.models.config import Architecture
 from gnomon.positions import RoPE
@@ -259,7 +259,12 @@ class Rotation:
         d_head = getattr(c, "qk_rope_head_dim", None) or getattr(c, "head_dim", None)
         d_head = int(d_head or c.hidden_size // c.num_attention_heads)
         try:
-            spec = read_rope(Keys(c.to_dict(), Path("config.json")), d_head, layer_type=self.layer_type)
+            keys = Keys(c.to_dict(), Path("config.json"))
+            told = keys.part("rope_parameters")
+            if told is not None and self.layer_type is not None and told.has(self.layer_type):
+                told = told.part(self.layer_type)
+            parts = None if self.layer_type is None else {"rope_parameters": told}
+            spec = read_rope(keys, d_head, ANY, parts)
         except BadInput as error:
             raise NotApplicable(f"its rotation is none that Gnomon has a formula of: {error}") from error
         rope = spec.build(d_head=d_head)

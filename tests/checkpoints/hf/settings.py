@@ -1,0 +1,115 @@
+"""Other values: of every setting of a model of ours, and of every key of a config of theirs."""
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+from parity import LENGTH
+
+import gnomon as gn
+from gnomon.errors import BadValue
+from gnomon.positions.scaling import NTK, DynamicNTK, Linear, Llama3, LongRoPE, Proportional, YaRN
+
+get = gn.positions.get
+
+#: values of the settings of a ModelConfig besides position; sizes as those of the cases allow
+OTHERS: dict[str, list[Any]] = {
+    "vocab_size": [90], "d_model": [24], "n_layers": [1, 3], "n_heads": [2], "max_positions": [48, None],
+    "n_kv_heads": [1, 2], "d_head": [6, 12], "d_ff": [40, 96], "gated": [True, False],
+    "activation": ["relu", "gelu", "gelu_tanh", "silu"],
+    "norm": ["layernorm", "layernorm_no_bias", "rmsnorm", "rmsnorm_plus_one"], "norm_eps": [1e-3],
+    "placement": ["pre", "post", "sandwich"], "bias": [True, False], "qkv_bias": [True, False],
+    "out_bias": [True, False], "residual": ["parallel", "sequential"], "causal": [False],
+    "window": [None, 5, [5, None], [None, 5]], "attention_scale": [0.2], "softcap": [5.0], "sinks": [True],
+    "qk_norm": [True, False], "tied": [True, False], "head_bias": [True, False], "head_scale": [0.5],
+    "embed_scale": ["sqrt", "rounded sqrt", 2.0, None], "d_embed": [16], "padding_id": [3],
+    "n_decoder_layers": [1, 3], "source_vocab_size": [90], "source_positions": [True, False], "n_types": [0, 1, 3],
+    "input_norm": ["layernorm", None, "rmsnorm"], "head": ["tokens", "masked", "pooled"],
+    "pooling": ["first", "mean"], "pooler": [True, False],
+}  # fmt: skip
+TOGETHER = [{"kept": 2, "window": 5}, {"combine": "concat", "position_dim": 8}]
+TOGETHER += [{"head": head, "n_classes": 3} for head in ("labels", "classes")]
+
+
+def scalings(d: int) -> list[Any]:
+    """Every scaling of RoPE, with every option of it, over d channels."""
+    pairs = [1 + n / 10 for n in range(d // 2)]
+    long = {"short_factor": tuple(pairs), "long_factor": tuple(2 * x for x in pairs)}
+    yarn = [{}, {"beta_fast": 20.0, "beta_slow": 2.0}, {"attention_factor": 1.1}, {"truncate": False}]
+    yarn.append({"mscale": 1.0, "mscale_all_dim": 0.8})
+    return [
+        None, Linear(2.0), NTK(2.0), DynamicNTK(2.0, LENGTH), *(YaRN(4.0, 16, **options) for options in yarn),
+        Llama3(8.0, 32), LongRoPE(4.0, 16, **long), LongRoPE(4.0, 128, **long, attention_factor=1.2),
+        Proportional(2.0, 0.5),
+    ]  # fmt: skip
+
+
+def positions(c: gn.ModelConfig) -> Iterator[Any]:
+    """Every encoding with every option."""
+    width = c.d_head or c.d_model // c.n_heads
+    half, rope = width // 4 * 2, get("rope")
+    for turned in ({}, {"rotary_dim": half}, {"base": 5e5}):
+        for scaling in scalings(turned.get("rotary_dim", width)):
+            yield get("rope", **turned, **({} if scaling is None else {"scaling": scaling}))
+    yield from (get("rope", fraction=0.5), get("rope", pairing="interleaved"), "none", "alibi", "t5", "sinusoidal")
+    yield from (get("learned", offset=offset) for offset in range(4))
+    yield from (get("t5", n_buckets=8, max_distance=20), get("sinusoidal", table="concatenated"))
+    yield get("sinusoidal", base=100.0)
+    if c.architecture != "encoder-decoder":
+        for other in ("none", get("rope", base=100.0), get("rope", scaling=Linear(2.0))):
+            yield [rope, *[other] * (c.n_layers - 1)]
+            yield [other, *[rope] * (c.n_layers - 1)]
+
+
+def changed(c: gn.ModelConfig) -> Iterator[tuple[dict[str, Any], gn.ModelConfig]]:
+    """What was changed of a config, and the config; those that no model can have are left out."""
+    changes = [{"position": position} for position in positions(c)]
+    changes += [{name: value} for name, values in OTHERS.items() for value in values] + TOGETHER
+    for change in changes:
+        data = {**c.to_dict(), "n_classes": None, **change}
+        if "n_layers" in change and isinstance(c.position, tuple):
+            data["position"] = [data["position"][0]] * change["n_layers"]
+        try:
+            yield change, gn.ModelConfig.from_dict(data)
+        except BadValue:
+            continue
+
+
+def other_values(value: Any) -> list[Any]:
+    """What may stand under a key instead of this."""
+    if value is None:
+        return [True, 2, 0.5, "relu", [1], {"a": 1}]
+    if isinstance(value, bool):
+        return [not value, None]
+    if isinstance(value, int):
+        return [value + 1, value * 2, 0, None]
+    if isinstance(value, float):
+        return [value * 2, value / 2 + 0.1, 1.0, None]
+    if isinstance(value, str):
+        return ["relu", "gelu", "gelu_new", "xyz", None]
+    if isinstance(value, list):
+        return [value[::-1], value[:1] * len(value), value[-1:] * len(value), None]
+    return [None]
+
+
+def places(data: dict[str, Any], within: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The keys of a config and of the objects in it, as paths; not what names its class."""
+    for key, value in data.items():
+        if within or key not in ("model_type", "architectures"):
+            yield (*within, key)
+        if isinstance(value, dict):
+            yield from places(value, (*within, key))
+
+
+def value_at(data: dict[str, Any], path: tuple[str, ...]) -> Any:
+    """What stands at a path."""
+    for key in path:
+        data = data[key]
+    return data
+
+
+def with_value(data: dict[str, Any], path: tuple[str, ...], value: Any) -> dict[str, Any]:
+    """A copy of a config with another value at a path."""
+    data = copy.deepcopy(data)
+    value_at(data, path[:-1])[path[-1]] = value
+    return data

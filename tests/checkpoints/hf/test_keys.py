@@ -1,0 +1,212 @@
+"""Every key of a config.json is read, refused by name, or in the one list of those that change nothing."""
+
+import copy
+import json
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import torch
+from cases import ALL, drawn
+from parity import draw_ids
+from settings import other_values, places, value_at, with_value
+
+from gnomon.checkpoints import load
+from gnomon.checkpoints.hf import FAMILIES
+from gnomon.checkpoints.hf.harmless import HARMLESS
+from gnomon.checkpoints.hf.keys import Keys
+from gnomon.checkpoints.hf.registry import family_of
+from gnomon.errors import BadInput, BadValue
+
+HERE = Path("config.json")
+#: keys of the run, not of the model, whose other values only change what kind of object comes out there
+OUTPUTS = ("return_dict", "output_attentions", "dtype")
+
+
+def first_case(family):
+    return next(one for one in ALL if one.family == family)
+
+
+def whole_config(one):
+    """All that its class writes, defaults too."""
+    return json.loads(one.config.to_json_string(use_diff=False)) | {"architectures": [one.cls.__name__]}
+
+
+def read(data):
+    keys = Keys(data, HERE)
+    return family_of(keys).config(keys)
+
+
+@pytest.mark.parametrize("one", ALL, ids=str)
+def test_every_key_that_a_class_writes_is_accounted_for(one):
+    read(whole_config(one))
+    read(json.loads(one.config.to_json_string(use_diff=True)) | {"architectures": [one.cls.__name__]})
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_key_at_another_value_is_read_refused_or_listed(family):
+    data = whole_config(first_case(family))
+    before, silent = read(data), []
+    for path in places(data):
+        for value in other_values(value_at(data, path)):
+            keys = Keys(with_value(data, path, value), HERE)
+            with suppress(BadInput, BadValue):
+                after = family_of(keys).config(keys)
+                listed = {*path, ".".join((family, *path))} & HARMLESS.keys()
+                if after == before and not listed and path[0] not in keys._read:
+                    silent.append((path, value))
+    assert silent == []
+
+
+INVENTED = [
+    "use_alibi", "rope_interleave", "logit_scale", "attention_multiplier", "embedding_multiplier", "hidden_clip",
+    "depth_scaled", "post_ffn_layernorm", "twist", "value_residual", "num_experts", "clip_qkv",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", [True, False, 0.5, "x", {"a": 1}])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_key_that_nobody_knows_is_an_error_that_names_it(family, value):
+    data = whole_config(first_case(family))
+    for key in INVENTED:
+        if key not in data:
+            with pytest.raises(BadInput, match=f"{key}"):
+                read(data | {key: value})
+
+
+def test_only_what_is_listed_is_left_out_and_each_has_a_reason():
+    assert len(HARMLESS) < 150
+    assert all(len(reason) > 10 for reason in HARMLESS.values())
+    assert {name.split(".")[0] for name in HARMLESS if "." in name} - {"transformers"} <= set(FAMILIES)
+
+
+def logits(model, family, vocab_size, theirs):
+    ids = draw_ids(2, 40) % vocab_size
+    with torch.no_grad():
+        if family in ("t5", "bart", "marian"):
+            source, target = ids, ids[:, :9]
+            return model(input_ids=source, decoder_input_ids=target).logits if theirs else model(source, target)
+        out = model(ids)
+    return out if not theirs else out.logits if "logits" in out else out.pooler_output
+
+
+def their_answer(one, data, folder):
+    """A model of that library with this config, saved in the folder, and its logits; None where it makes none of it."""
+    try:
+        config = type(one.config).from_dict(copy.deepcopy(data))
+        torch.manual_seed(5)
+        model = drawn(one.cls(config)).eval()
+        answer = logits(model, one.family, config.vocab_size, theirs=True)
+        model.save_pretrained(folder)
+    except Exception:  # whatever its code says of a value that it cannot use
+        return None
+    (folder / "config.json").write_text(json.dumps(data))
+    (folder / "generation_config.json").unlink(missing_ok=True)
+    return answer
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES)
+def test_another_value_under_any_key_means_here_what_it_means_there(tmp_path, family):
+    """The judge is the library that wrote the class: with every key changed, its logits or a refusal."""
+    one, wrong, compared = first_case(family), [], 0
+    data = whole_config(one)
+    paths = [where for where in places(data) if where[-1] not in OUTPUTS]
+    others = [(where, value) for where in paths for value in other_values(value_at(data, where))]
+    for n, (path, value) in enumerate(others):
+        changed, folder = with_value(data, path, value), tmp_path / str(n)
+        want = their_answer(one, changed, folder)
+        if want is None:
+            continue
+        with suppress(BadInput):
+            got = logits(load(folder), family, changed["vocab_size"], theirs=False)
+            compared += 1
+            if not (got - want).abs().max() <= 1e-5 * max(1.0, want.abs().max().item()):
+                wrong.append((path, value))
+    assert compared > 50
+    assert wrong == []
+
+
+# ------------------------------------------------------------------ what is said twice, and null
+
+
+ROPE = {"rope_type": "linear", "factor": 2.0, "rope_theta": 5e5}
+
+
+def test_rotary_settings_said_twice_are_read_where_they_agree():
+    data = whole_config(first_case("llama")) | {"rope_parameters": ROPE}
+    once = read(data)
+    assert once.position.options["base"] == 5e5
+    assert read(data | {"rope_scaling": ROPE}) == once
+    assert read(data | {"rope_scaling": ROPE, "rope_theta": 5e5}) == once
+    assert read(data | {"rope_parameters": None, "rope_scaling": ROPE}) == once
+
+
+@pytest.mark.parametrize(
+    "second",
+    [{"rope_scaling": ROPE | {"rope_theta": 1e4}}, {"rope_scaling": ROPE | {"factor": 3.0}}, {"rope_theta": 1e4}],
+)
+def test_rotary_settings_said_twice_and_differently_are_refused(second):
+    data = whole_config(first_case("llama")) | {"rope_parameters": ROPE}
+    with pytest.raises(BadInput, match="say different things"):
+        read(data | second)
+
+
+@pytest.mark.parametrize(("family", "key", "other"), [("bloom", "n_embed", 64), ("bart", "num_hidden_layers", 3)])
+def test_a_size_under_two_names_is_refused_where_they_disagree(family, key, other):
+    with pytest.raises(BadInput, match="say different things"):
+        read(whole_config(first_case(family)) | {key: other})
+
+
+@pytest.mark.parametrize("family", ["llama", "mistral", "qwen2", "qwen3", "smollm3"])
+@pytest.mark.parametrize("where", ["beside", "within"])
+def test_a_part_of_a_head_is_refused_where_that_library_turns_all_of_it(family, where):
+    data = whole_config(first_case(family))
+    part = {"partial_rotary_factor": 0.5}
+    told = part if where == "beside" else {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4, **part}}
+    with pytest.raises(BadInput, match=r"partial_rotary_factor is 0\.5, which .* ignores .*gpt_neox or phi3"):
+        read(data | told)
+
+
+def test_capped_scores_are_refused_where_that_librarys_code_never_caps_them():
+    with pytest.raises(BadInput, match=r"attn_logit_softcapping is 50\.0; .*only without it"):
+        read(whole_config(first_case("gemma3_text")) | {"attn_logit_softcapping": 50.0})
+
+
+def test_gemmas_rotary_settings_stand_in_one_object_for_each_type_of_layer():
+    """That library looks for those two and leaves out what stands beside them."""
+    data = whole_config(first_case("gemma3_text"))
+    with pytest.raises(BadInput, match="rope_theta"):
+        read(data | {"rope_parameters": data["rope_parameters"] | {"rope_theta": 5.0}})
+
+
+NULLS = [("llama", "hidden_act"), ("opt", "activation_function"), ("gpt2", "activation_function")]
+NULLS += [("llama", "rms_norm_eps"), ("gpt2", "tie_word_embeddings"), ("gpt_neox", "attention_bias")]
+NULLS += [("t5", "feed_forward_proj"), ("bert", "hidden_act"), ("qwen3", "head_dim")]
+
+
+@pytest.mark.parametrize(("family", "key"), NULLS)
+def test_null_is_not_a_default(family, key):
+    with pytest.raises(BadInput, match=key):
+        read(whole_config(first_case(family)) | {key: None})
+
+
+def test_null_is_no_base():
+    data = whole_config(first_case("llama"))
+    with pytest.raises(BadInput, match="rope_theta is null"):
+        read(data | {"rope_parameters": {"rope_type": "default", "rope_theta": None}})
+
+
+def test_yarn_needs_its_factor_or_the_length_to_compute_it_from():
+    data = whole_config(first_case("llama"))
+    with pytest.raises(BadInput, match="yarn needs its factor"):
+        read(data | {"rope_parameters": {"rope_type": "yarn"}})
+    trained = {"rope_type": "yarn", "original_max_position_embeddings": 16}
+    assert read(data | {"rope_parameters": trained}).position.options["scaling"]["factor"] == 4.0
+
+
+@pytest.mark.parametrize("key", ["clip_qkv", "qk_ln", "prefix_lm", "attn_uses_sequence_id"])
+def test_what_else_mpts_attention_may_do_is_refused_by_name(key):
+    data = whole_config(first_case("mpt"))
+    with pytest.raises(BadInput, match=key):
+        read(with_value(data, ("attn_config", key), 0.5 if key == "clip_qkv" else True))
