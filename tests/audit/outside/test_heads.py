@@ -95,7 +95,8 @@ def test_channels_in_another_order_are_not_accused(split):
 
 def test_one_head_and_coarse_dtypes_cannot_show_it():
     assert asked(ALIKE, student({"n_heads: int = 4": "n_heads: int = 1"})).note == "GPT has one head"
-    assert "too coarse" in asked(ALIKE, student().copy(torch.bfloat16)).note
+    with student().lent(torch.bfloat16) as coarse:
+        assert "too coarse" in asked(ALIKE, coarse).note
 
 
 def test_a_norm_of_queries_over_the_whole_width_is_not_accused():

@@ -1,5 +1,6 @@
 """One audit: which laws are asked, what is told meanwhile, what is left after Ctrl-C, and tests made of laws."""
 
+import importlib.metadata
 import subprocess
 import sys
 from collections.abc import Callable
@@ -102,6 +103,16 @@ def test_a_report_says_how_it_was_asked() -> None:
     assert about["dtype"] == "float32"
     assert (about["vocabulary"], about["tokens"], about["seed"]) == (V, 7, 5)
     assert "float32" in about["tolerated"]
+
+
+def test_a_package_that_is_not_installed_is_asked_for_no_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its source may only be on the path."""
+
+    def missing(name: str) -> None:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "distribution", missing)
+    assert gn.audit(Means(), only=["causality"]).about["gnomon"] == gn.__version__
 
 
 def test_a_model_defined_below_the_current_folder_is_pointed_to(monkeypatch: pytest.MonkeyPatch) -> None:

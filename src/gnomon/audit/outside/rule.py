@@ -84,15 +84,22 @@ class Rule:
         if target.table_ends and target.limit is not None:
             length = max(1, min(length, target.limit - ROOM))
         found = self._seen(target, length)
-        if found.verdict == "not observable" and (redrawn := target.redrawn()) is not None:
-            again = self._seen(redrawn, length)
-            if again.verdict in ("pass", "FAIL"):
-                note = f"{again.note} (seen once its weights are drawn larger)" if again.note else ""
-                found = replace(again, note=note)
+        if found.verdict == "not observable" and target.can_be_redrawn:
+            found = self._seen_larger(target, length) or found
         because = target.by_design.get(self.name)
         if because is None or found.verdict != "FAIL":
             return found
         return replace(found, verdict="by design", note=because.reason, link=because.link)
+
+    def _seen_larger(self, target: Target, length: int) -> Finding | None:
+        """The verdict with weights drawn larger, if they show anything."""
+        try:
+            with target.redrawn() as larger:
+                again = self._seen(larger, length)
+        except Exception:  # whatever weights raise that do not let themselves be drawn
+            return None
+        note = f"{again.note} (seen once its weights are drawn larger)" if again.note else ""
+        return replace(again, note=note) if again.verdict in ("pass", "FAIL") else None
 
     def _seen(self, target: Target, length: int) -> Finding:
         """The verdict with these weights, a failure in the shortest input that shows it."""

@@ -7,10 +7,10 @@
 """
 
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -150,7 +150,7 @@ def about(t: Target, length: int = LENGTH) -> dict[str, Any]:
     said: dict[str, Any] = {
         "architecture": t.architecture, "layers": t.layers, "vocabulary": t.vocab, "dtype": dtype,
         "device": str(t.device), "tokens": length, "seed": t.seed, "defined": _defined(t),
-        "gnomon": version("gnomon"), "torch": torch.__version__,
+        "gnomon": vars(sys.modules["gnomon"])["__version__"], "torch": torch.__version__,
         "tolerated": f"64 roundings of {dtype} for each layer, at the size of the logits, where a law names no other",
     }  # fmt: skip
     return {name: value for name, value in said.items() if value != ""}

@@ -13,7 +13,7 @@ and a law that needs another one is "not applicable", with the reason.
     source        told(source, mask)                       the decoder of an encoder-decoder, told another source
     loss          loss(ids)                                what it is trained on
     padded loss   padded_loss(ids, mask)                   the same of a batch with padding
-    module        module, and what is found in it: copy(), embedding(), blocks(), weights of both ends
+    module        module, and what is found in it: embedding(), blocks(), weights of both ends; lent(), to be changed
     save          saved(folder)                            written and read again
     resize        resized(rows)                            with another vocabulary
     table         table(length)                            the angles it turns pairs by, and those its config promises
@@ -21,7 +21,8 @@ and a law that needs another one is "not applicable", with the reason.
 Laws call with gradients off, and turn them on (`torch.enable_grad`) where they need them: an adapter decides neither.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +32,7 @@ import torch
 from torch import nn
 
 from gnomon.audit.law import difference, largest
+from gnomon.audit.outside.lending import draw, kept
 from gnomon.audit.subject import NotApplicable
 from gnomon.errors import BadValue
 from gnomon.models.config import Architecture
@@ -114,7 +116,6 @@ class Target:
     by_design: Mapping[str, Because] = field(default_factory=dict)
     seed: int = 0
     own_weights: bool = field(default=True, init=False)  #: False where they were drawn anew
-    _redrawn: "Target | None" = field(default=None, init=False, repr=False)
 
     # ------------------------------------------------------------------ what it computes
 
@@ -167,18 +168,37 @@ class Target:
         """The same target around another module of its class, such as a copy in another dtype."""
         raise NotApplicable(self.lacks("module"))
 
-    def copy(self, dtype: torch.dtype | None = None) -> "Target":
-        """The target around a deep copy of its module, cast to dtype if one is given."""
+    @contextmanager
+    def lent(self, dtype: torch.dtype | None = None) -> Iterator["Target"]:
+        """The target around its module, cast to dtype if one is given, which may be changed while a `with` lasts:
+        afterwards it is as it was. What is asked of this target meanwhile is asked of the changed module too."""
+        with kept(self.module):
+            other = self.around(self.module)
+            if dtype is not None:
+                other.module.to(dtype)
+                other.dtype = dtype
+            yield other
+
+    @contextmanager
+    def redrawn(self) -> Iterator["Target"]:
+        """The target with weights drawn anew while a `with` lasts, as large as vectors of a trained model.
+
+        Laws hold whatever the weights. Fresh ones are often so small, or zero, that no fault of theirs shows.
+        """
+        with self.lent() as other:
+            if self.own_weights:
+                draw(other.module, self.rng(6))
+            other.own_weights = False
+            yield other
+
+    def copy(self) -> "Target":
+        """The target around a deep copy of its module, for laws about copies: others change a module that is `lent`."""
         try:
-            copied = self.around(deepcopy(self.module))
+            return self.around(deepcopy(self.module))
         except NotApplicable:
             raise
         except Exception as raised:  # whatever anybody's module raises
             raise NotApplicable(f"{self.name} cannot be copied: {type(raised).__name__}: {raised}") from raised
-        if dtype is not None:
-            copied.module.to(dtype)
-            copied.dtype = dtype
-        return copied
 
     def embedding(self) -> nn.Module:
         """The module that turns ids into vectors (B, T, D)."""
@@ -221,6 +241,11 @@ class Target:
         raise NotApplicable(self.lacks("table"))
 
     # ------------------------------------------------------------------ for laws
+
+    @property
+    def can_be_redrawn(self) -> bool:
+        """Whether its weights are its own still, and may be drawn anew."""
+        return self.own_weights and "module" in self.can
 
     @property
     def causal(self) -> bool:
@@ -277,24 +302,6 @@ class Target:
         roundings = 64 * depth if eps == torch.finfo(torch.float32).eps else 4 * depth**0.5
         return roundings * eps * max(largest(want), 1e-6)
 
-    def redrawn(self) -> "Target | None":
-        """A copy whose weights are drawn anew, as large as vectors of a trained model; None where there can be none.
-
-        Laws hold whatever the weights. Fresh ones are often so small, or zero, that no fault of theirs shows.
-        """
-        if self._redrawn is None and self.own_weights and "module" in self.can:
-            try:
-                self._redrawn = self.copy()
-            except Exception:  # whatever a model raises when it is copied
-                return None
-            self._redrawn.own_weights, rng = False, self.rng(6)
-            weights = list(self._redrawn.module.parameters())
-            for weight in [w for w in weights if w.requires_grad] or weights:  # a fixed table stays as it is
-                if weight.dim() > 1 and weight.is_floating_point():
-                    drawn = torch.randn(weight.shape, generator=rng) / weight.shape[-1] ** 0.5
-                    weight.data.copy_(drawn.to(weight))
-        return self._redrawn
-
     def broken_weight(self) -> str:
         """Name of the first weight that holds NaN or an infinity; "" where there is none, or none is seen."""
         if "module" not in self.can:
@@ -308,12 +315,14 @@ class Target:
         Large weights make a model so steep that roundings alone move its logits by more than the tolerance.
         """
         try:
-            nudged, ids = self.copy(), self.ids(2, 12)
-            weight = next(nudged.embedding().parameters())
-            sign = torch.randint(0, 2, weight.shape, generator=self.rng(5)).to(weight) * 2 - 1
-            weight.data.mul_(1 + sign * max(torch.finfo(weight.dtype).eps, torch.finfo(torch.float32).eps))
-            return difference(nudged.logits(ids), self.logits(ids))
-        except Exception:  # whatever a model raises when it is copied: then nothing is known
+            ids = self.ids(2, 12)
+            with self.lent() as nudged:
+                weight = next(nudged.embedding().parameters())
+                sign = torch.randint(0, 2, weight.shape, generator=self.rng(5)).to(weight) * 2 - 1
+                weight.data.mul_(1 + sign * max(torch.finfo(weight.dtype).eps, torch.finfo(torch.float32).eps))
+                moved = nudged.logits(ids)
+            return difference(moved, self.logits(ids))
+        except Exception:  # whatever a model raises that is changed: then nothing is known
             return 0.0
 
 

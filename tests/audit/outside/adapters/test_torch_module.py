@@ -78,7 +78,10 @@ def test_tables_blocks_and_ends_are_found_by_what_they_do():
 def test_a_copy_is_looked_into_and_not_its_model():
     target = Torch(Model())
     assert target.copy().embedding() is not target.embedding()
-    assert target.copy(torch.float64).logits(target.ids(1, 3)).dtype == torch.float64
+    with target.lent(torch.float64) as cast:
+        assert cast.embedding() is target.embedding()
+        assert cast.logits(target.ids(1, 3)).dtype == cast.dtype == torch.float64
+    assert target.logits(target.ids(1, 3)).dtype == target.dtype == torch.float32
 
 
 def test_an_end_that_is_no_embedding_is_found_by_going_there():
@@ -295,11 +298,23 @@ class Single(Model):
         raise RuntimeError("there can be one only")
 
 
-@pytest.mark.parametrize(("make", "why"), [(Untrained, "weights are merged"), (Single, "one only")])
-def test_what_cannot_be_trained_or_copied_has_no_fault_in_its_dropout(make, why):
-    found = gn.audit(make(), only=["dropout acts once"])["dropout acts once"]
+@pytest.mark.parametrize(
+    ("make", "law", "why"),
+    [
+        (Untrained, "dropout acts once", "weights are merged"),
+        (Single, "a deep copy is a model of its own", "one only"),
+        (Single, "a tie stays a tie", "not tied"),
+    ],
+)
+def test_what_cannot_be_trained_or_copied_is_not_accused(make, law, why):
+    found = gn.audit(make(), only=[law])[law]
     assert found.verdict == "not applicable"
     assert why in found.note
+
+
+def test_a_model_that_cannot_be_copied_is_asked_all_else():
+    laws = {found.law for found in gn.audit(Model()).of("pass")}
+    assert {found.law for found in gn.audit(Single()).of("pass")} == laws - {"a deep copy is a model of its own"}
 
 
 def test_with_two_tokens_all_laws_can_be_asked():

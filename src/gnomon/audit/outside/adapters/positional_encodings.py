@@ -1,11 +1,11 @@
 """The encodings of positional-encodings (one, two and three axes), as bare tables along their first axis."""
 
-from copy import deepcopy
 from typing import Any
 
 import torch
 
 from gnomon.audit.outside.adapters.positions import Rows, Table
+from gnomon.audit.outside.lending import in_dtype
 from gnomon.positions import sinusoidal_table
 from gnomon.shapes import Float
 
@@ -19,7 +19,7 @@ class PositionalEncodings(Table):
             type(model).__name__,
             _rows(plain),
             promised=_promised(plain),
-            cast=lambda dtype: _rows(deepcopy(plain).to(dtype), dtype),
+            cast=lambda dtype: in_dtype(plain, dtype, _rows(plain, dtype)),
         )
         self.model, self.seed = model, seed
 

@@ -1,12 +1,12 @@
 """A RotaryEmbedding of lucidrains' rotary-embedding-torch, as a bare rotation."""
 
 from collections.abc import Callable, Sequence
-from copy import deepcopy
 from typing import Any
 
 import torch
 
 from gnomon.audit.outside.adapters.positions import Rotation, Turn
+from gnomon.audit.outside.lending import in_dtype
 from gnomon.audit.subject import NotApplicable
 from gnomon.shapes import Float, Int
 
@@ -27,7 +27,7 @@ class RotaryEmbeddingTorch(Rotation):
             key=keys,
             width=2 * len(model.freqs),
             promised=None if model.use_xpos else promised,
-            cast=lambda dtype: _turns(deepcopy(model).to(dtype))[0],
+            cast=lambda dtype: in_dtype(model, dtype, queries),
         )
         self.model, self.seed = model, seed
 

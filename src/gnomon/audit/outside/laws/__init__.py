@@ -6,6 +6,7 @@ from gnomon.audit.outside.adapters.positions import Bare
 from gnomon.audit.outside.laws import (
     bare,
     caches,
+    copies,
     embedding,
     heads,
     history,
@@ -43,6 +44,7 @@ MODELS = _of(
     embedding,
     heads,
     weights,
+    copies,
     parts,
     loss,
     tables,

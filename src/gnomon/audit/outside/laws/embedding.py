@@ -88,12 +88,11 @@ def padding_is_not_trained(t: Target, n: int) -> Evidence:
 def dropout_acts_once(t: Target, n: int) -> Evidence:
     """In training no dropout is given what another one just dropped; in evaluation none acts."""
     t.need("module")
-    trained = t.copy()
-    trained.module.train()
     ids = t.ids(1, 4)
     training, evaluating = Dropped(), Dropped()
     try:
-        with training, named(trained.module, training):
+        with t.lent() as trained, training, named(trained.module, training):
+            trained.module.train()
             trained.logits(ids)
     except Exception as raised:  # of a model that is not for training, or takes no hooks
         raise NotApplicable(f"{t.name} cannot be watched in training: {type(raised).__name__}: {raised}") from raised

@@ -43,27 +43,41 @@ def every_part_is_used(t: Target, n: int) -> Evidence:
         raise NotApplicable(f"{t.name} reads one token alone, which needs neither queries nor keys")
     if wants := not_given(t.module):
         raise NotApplicable(f"{t.name} also takes {wants}, which a text does not need: a part may be for that")
-    asked = awake(t)
+    with awake(t) as asked:
+        idle = unused(asked, t.ids(2, n))
+    named = ", ".join(idle[:4]) + (f" and {len(idle) - 4} more" if len(idle) > 4 else "")
+    got = torch.tensor(float(len(idle)))
+    return Evidence(got, torch.zeros(()), tolerance=0.0, cause=f"no logit depends on {named}" if idle else "")
+
+
+def unused(t: Target, ids: Int) -> list[str]:
+    """Names of trained weights that no logit depends on."""
     weights = {
         name: w
-        for name, w in asked.module.named_parameters()
+        for name, w in t.module.named_parameters()
         if w.requires_grad and not chosen_among(name) and not is_another_end(name)
     }
     if not weights:
         raise NotApplicable(f"{t.name} has no weights that are trained")
     with torch.enable_grad():
-        logits, given = all_given(asked, t.ids(2, n))
+        logits, given = all_given(t, ids)
         if not logits.requires_grad:
-            raise NotApplicable(f"no gradient comes back from the logits of {t.name}")
+            return [name for name, w in weights.items() if not moves(t, ids, w, [logits, *given])]
         rng = t.rng(8)
-        total = [(x * torch.randn(x.shape, generator=rng).to(x)).sum() for x in (logits, *given)]
+        total = [(x * torch.randn(x.shape, generator=rng).to(x)).sum() for x in (logits, *given) if x.requires_grad]
         grads = torch.autograd.grad(total, list(weights.values()), allow_unused=True)
-    idle = [
+    return [
         name for (name, w), g in zip(weights.items(), grads, strict=True) if g is None or (w.dim() > 1 and not g.any())
     ]
-    named = ", ".join(idle[:4]) + (f" and {len(idle) - 4} more" if len(idle) > 4 else "")
-    got = torch.tensor(float(len(idle)))
-    return Evidence(got, torch.zeros(()), tolerance=0.0, cause=f"no logit depends on {named}" if idle else "")
+
+
+def moves(t: Target, ids: Int, weight: Float, before: list[Float]) -> bool:
+    """Whether what a model gives, logits first, changes with this weight of a lent module."""
+    was = weight.data.clone()
+    weight.data.add_(torch.randn(was.shape, generator=t.rng(8)).to(was))
+    logits, given = all_given(t, ids)
+    weight.data.copy_(was)
+    return any(not torch.equal(a, b) for a, b in zip(before, [logits, *given], strict=False))
 
 
 def not_given(module: nn.Module) -> str:
@@ -73,14 +87,14 @@ def not_given(module: nn.Module) -> str:
 
 
 def all_given(t: Target, ids: Int) -> tuple[Float, list[Float]]:
-    """Logits (B, T, V), and all else that comes out of the model and has a gradient."""
+    """Logits (B, T, V), and all other numbers that come out of the model."""
     out: list[Float] = []
     handle = t.module.register_forward_hook(lambda _, __, made: out.extend(tensors(made)))
     try:
         logits = t.logits(ids)
     finally:
         handle.remove()
-    return logits, [x for x in out if x.requires_grad and x.is_floating_point()]
+    return logits, [x for x in out if x.is_floating_point()]
 
 
 def tensors(made: object) -> Iterator[Float]:
@@ -103,4 +117,4 @@ def chosen_among(name: str) -> bool:
     return sum(part.isdigit() for part in name.split(".")) > 1
 
 
-__all__ = ["all_given", "chosen_among", "every_part_is_used", "is_another_end", "not_given", "tensors"]
+__all__ = ["all_given", "chosen_among", "every_part_is_used", "is_another_end", "not_given", "tensors", "unused"]

@@ -6,6 +6,8 @@ positions the last token is given the same whatever the order of those before it
 """
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -37,28 +39,30 @@ def a_position_reaches_attention(t: Target, n: int) -> Evidence:
     """In some block the last token is given something else when those before it change places."""
     t.must_be_causal()
     t.need("module")
-    asked = awake(t)
     ids = t.ids(2, max(n, 4))
     turned = torch.cat([ids[:, :-1].flip(1), ids[:, -1:]], 1)
-    first, *others = asked.blocks()
-    reached = differ(after(asked, first, turned), after(asked, first, ids))
-    reached = reached or any(differ(after(asked, b, ids, turned=True), after(asked, b, ids)) for b in others)
-    if not reached and not (part := positional(asked)):
+    with awake(t) as asked:
+        first, *others = asked.blocks()
+        reached = differ(after(asked, first, turned), after(asked, first, ids))
+        reached = reached or any(differ(after(asked, b, ids, turned=True), after(asked, b, ids)) for b in others)
+        chained = reached or is_a_chain(asked, ids)
+    if not reached and not (part := positional(t)):
         raise NotApplicable(f"{t.name} has no part that is named after positions: the mask alone tells it order")
-    if not reached and not is_a_chain(asked, ids):
+    if not chained:
         raise NotApplicable(f"something comes in between the blocks of {t.name}: it may be positions")
     cause = "" if reached else f"{part} is there, but the order of tokens reaches no block"
     return Evidence(torch.tensor(float(reached)), torch.ones(()), None, turned, 0.5, cause)
 
 
-def awake(t: Target) -> Target:
-    """A copy with weights drawn anew, its gates open: those that begin at 0, as ReZero's do (Bachlechner et al. 2021,
-    arXiv:2003.04887), hide all that is behind them."""
-    copied = (t.redrawn() or t).copy()
-    for weight in copied.module.parameters():
-        if weight.dim() < 2 and weight.is_floating_point() and not weight.any():
-            weight.data.fill_(0.5)
-    return copied
+@contextmanager
+def awake(t: Target) -> Iterator[Target]:
+    """The target with weights drawn anew while a `with` lasts, its gates open: those that begin at 0, as ReZero's do
+    (Bachlechner et al. 2021, arXiv:2003.04887), hide all that is behind them."""
+    with t.redrawn() as asked:
+        for weight in asked.module.parameters():
+            if weight.dim() < 2 and weight.is_floating_point() and not weight.any():
+                weight.data.fill_(0.5)
+        yield asked
 
 
 def positional(t: Target) -> str:

@@ -1,6 +1,7 @@
 """Laws of dtypes: positions stay exact where the model is rounded."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
 
@@ -14,29 +15,27 @@ FARTHEST = 8192  #: positions beyond which float32 itself begins to drift
 NEAR = (0, 2, 4, 6)  #: where near positions start
 HALVINGS = 12  #: of a change of weights, which halve what it does to logits unless they jump
 Ask = Callable[[Int, Int], Float]
-Lowered = Callable[[Target], Ask]
+Lowered = Callable[[Target], AbstractContextManager[Ask]]
 SOURCE = "angles or positions held in the model's dtype: bfloat16 counts to 256, float16 to 2048"
 
 
 def cast(dtype: torch.dtype) -> Lowered:
-    """How to ask a copy of a target in this dtype."""
+    """How to ask a target in this dtype."""
 
-    def lowered(t: Target) -> Ask:
+    @contextmanager
+    def lowered(t: Target) -> Iterator[Ask]:
         t.need("module")
-        copied = t.copy(dtype)
-        return lambda ids, positions: copied.logits(ids, positions=positions)
+        with t.lent(dtype) as rounded:
+            yield lambda ids, positions: rounded.logits(ids, positions=positions)
 
     return lowered
 
 
-def autocast(t: Target) -> Ask:
-    """How to ask the target itself under bfloat16 autocast."""
-
-    def ask(ids: Int, positions: Int) -> Float:
-        with torch.autocast(t.device.type, torch.bfloat16):
-            return t.logits(ids, positions=positions)
-
-    return ask
+@contextmanager
+def autocast(t: Target) -> Iterator[Ask]:
+    """How to ask a target under bfloat16 autocast. What its calls keep of it is forgotten."""
+    with t.lent() if "module" in t.can else nullcontext(t) as asked, torch.autocast(t.device.type, torch.bfloat16):
+        yield lambda ids, positions: asked.logits(ids, positions=positions)
 
 
 def precision_law(name: str, sentence: str, dtype: torch.dtype, lowered: Lowered) -> Rule:
@@ -50,8 +49,9 @@ def precision_law(name: str, sentence: str, dtype: torch.dtype, lowered: Lowered
         ids = t.ids(2, n)
         layouts = _layouts(t, n)
         try:
-            ask = lowered(t)
-            drift = [ask(ids, at).float() - t.logits(ids, positions=at).float() for at in layouts]
+            with lowered(t) as ask:
+                low = [ask(ids, at).float() for at in layouts]
+            drift = [rounded - t.logits(ids, positions=at).float() for rounded, at in zip(low, layouts, strict=True)]
         except (RuntimeError, TypeError, ValueError) as why:  # it says so itself: nothing drifts in silence
             raise NotApplicable(f"{t.name} does not compute in {dtype}: {str(why).splitlines()[0][:150]}") from why
         near, far = torch.cat(drift[:-2]), torch.cat(drift[-2:])
@@ -94,14 +94,22 @@ def must_not_jump(t: Target, ids: Int, at: Int) -> None:
     rounding may turn it, wherever tokens sit. A change of the weights is halved, always to the half that does more."""
     if "module" not in t.can:
         return
-    asked, rng = t.copy(), t.rng(9)
-    weights = [(w, w.detach().clone()) for w in asked.module.parameters() if w.is_floating_point()]
+    with t.lent() as asked:
+        whole, last = _halved(asked, ids, at)
+    if last > whole / 16:
+        raise NotApplicable(f"logits of {t.name} jump where weights hardly change: roundings turn a choice in it")
+
+
+def _halved(t: Target, ids: Int, at: Int) -> tuple[float, float]:
+    """What a change of the weights of a lent target does to logits, and what the last of its halves does."""
+    rng = t.rng(9)
+    weights = [(w, w.detach().clone()) for w in t.module.parameters() if w.is_floating_point()]
     nudges = [w / 8 * (torch.randint(0, 2, w.shape, generator=rng) * 2 - 1).to(w) for _, w in weights]
 
     def logits(part: float) -> Float:
         for (weight, was), nudge in zip(weights, nudges, strict=True):
             weight.data.copy_(was + part * nudge)
-        return asked.logits(ids, positions=at).float()
+        return t.logits(ids, positions=at).float()
 
     (a, low), (b, high) = (0.0, logits(0.0)), (1.0, logits(1.0))
     whole = difference(low, high)
@@ -112,8 +120,7 @@ def must_not_jump(t: Target, ids: Int, at: Int) -> None:
             b, high = middle, between
         else:
             a, low = middle, between
-    if difference(low, high) > whole / 16:
-        raise NotApplicable(f"logits of {t.name} jump where weights hardly change: roundings turn a choice in it")
+    return whole, difference(low, high)
 
 
 def _cause(t: Target, dtype: torch.dtype, drift: list[Float]) -> str:

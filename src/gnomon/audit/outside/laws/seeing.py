@@ -19,7 +19,7 @@ def told_apart(t: Target, a: Float, b: Float, ids: Int | None = None, cause: str
     one = torch.ones(1)
     if apart > tolerance:
         return Evidence(one, one, None, ids, 0.5)
-    if apart > tolerance / 16 or (t.own_weights and t.redrawn() is not None):
+    if apart > tolerance / 16 or t.can_be_redrawn:
         return Evidence(one, one, one, ids, 0.5)
     return Evidence(0 * one, one, None, ids, 0.5, cause)
 
