@@ -25,8 +25,8 @@ PAD = "padding changes nothing"
 PLACED = "padding with positions changes nothing"
 PLANTED = [
     ("logits are numbers", planted.DividesByZero(), "a division by zero"),
-    ("logits are numbers", planted.NotItselfButNaN(), "not even itself"),
-    ("logits are numbers", planted.NotItselfButNaN(layers=1), "not even itself"),
+    ("logits are numbers", planted.NotItselfButNaN(), "may not see even itself"),
+    ("logits are numbers", planted.NotItselfButNaN(layers=1), "may not see even itself"),
     ("logits are numbers", planted.LastSeesNothing(), "[11] get NaN"),
     ("evaluation is deterministic", planted.DropsForEver(), ""),
     ("call history", planted.KeepsTheLongest(), "tokens differ from those before it"),
@@ -34,7 +34,7 @@ PLANTED = [
     ("causality", planted.WrongWayRound(layers=1), "the wrong way round"),
     ("causality", planted.SeesTheNext(), "sees the next one"),
     ("causality", planted.SeesTheNext(layers=1), "sees the next one"),
-    ("causality", planted.NoMask(), "does not arrive"),
+    ("causality", planted.NoMask(), "no mask hides those to come"),
     ("causality", planted.NotItself(), "only the first token looks ahead"),
     ("causality", planted.HalfHidden(), ""),
     ("the past is seen", planted.SeesItselfAlone(), ""),

@@ -212,8 +212,8 @@ def test_the_first_line_of_an_assertion_says_what_is_broken() -> None:
         check(Means(ahead=True), only=["causality", "prefix = beginning"])
     first, second, *_ = str(broken.value).splitlines()
     assert first == (
-        "Means breaks causality: every token sees all others: the mask does not arrive where attention is computed "
-        "(1 law more may follow from it)"
+        "Means breaks causality: every token sees all others: no mask hides those to come where tokens meet (an "
+        'encoder is meant to see them: architecture="encoder-only") (1 law more may follow from it)'
     )
     assert second == ""
 

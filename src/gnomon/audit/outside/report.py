@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from gnomon.audit.outside.rule import Finding, Verdict
+from gnomon.audit.outside.target import OTHERS
 from gnomon.errors import unknown
 
 FORMAT = 1  #: of `as_dict`; goes up when a key changes its meaning or leaves, not when one is added
@@ -47,6 +48,12 @@ class Report:
     def judged(self) -> bool:
         """Whether anything was seen of it at all: that it obeys a law or breaks one."""
         return any(f.verdict in ("FAIL", "pass", "by design") for f in self.findings)
+
+    @property
+    def asked(self) -> tuple[int, int]:
+        """How many laws could be judged or looked at, and how many there are for such a target."""
+        fit = [f for f in self.findings if f.note != OTHERS]
+        return sum(f.verdict != "not applicable" for f in fit), len(fit)
 
     @property
     def counts(self) -> dict[Verdict, int]:

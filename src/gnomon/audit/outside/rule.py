@@ -5,6 +5,7 @@ give. A failure is then looked for in shorter and shorter inputs, and the smalle
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, Literal
@@ -22,6 +23,7 @@ LENGTH = 12  #: tokens of the inputs that laws are checked on
 ROOM = 4  #: tokens that laws may add to such an input; a table of positions must hold them
 SHORTEST = 8  #: positions that every law finds room in
 UNASKED = "could not be asked"  #: how the note of a law begins whose question made the model raise
+LONGER = (12, 16, 24)  #: lengths that are tried where a text could not be asked, as are those of the ladder
 LADDER = (1, 2, 3, 4, 5, 6, 8, 10)  #: lengths in which a failure is looked for again
 
 
@@ -34,7 +36,8 @@ class Evidence:
     fault      what a target with the fault would have computed; None where the comparison itself cannot miss it
     input      the ids (B, T) that show it
     tolerance  tolerated error; None: what the target's dtype, depth and logits allow
-    cause      what the numbers say about the reason, where they say more than the law's hint
+    cause      what the numbers say about the reason, where they say more than the law's hint; a function is called
+               where the law fails, and tests a cause before it names it
     """
 
     got: Float
@@ -42,7 +45,15 @@ class Evidence:
     fault: Float | None = None
     input: Int | None = None
     tolerance: float | None = None
-    cause: str = ""
+    cause: str | Callable[[], str] = ""
+
+    def why(self) -> str:
+        """The cause; "" where the question for it makes the model raise."""
+        if isinstance(self.cause, str):
+            return self.cause
+        with suppress(Exception), torch.random.fork_rng(devices=[]), torch.no_grad():
+            return self.cause()
+        return ""
 
 
 @dataclass(frozen=True)
@@ -83,6 +94,7 @@ class Rule:
         """Check the law on this target with inputs of `length` tokens."""
         if target.table_ends and target.limit is not None:
             length = max(1, min(length, target.limit - ROOM))
+        length = target.nearest(length)
         found = self._seen(target, length)
         if found.verdict == "not observable" and target.can_be_redrawn:
             found = self._seen_larger(target, length) or found
@@ -104,6 +116,8 @@ class Rule:
     def _seen(self, target: Target, length: int) -> Finding:
         """The verdict with these weights, a failure in the shortest input that shows it."""
         found = self._at(target, length)
+        if found.note.startswith(UNASKED):
+            found, length = self._otherwise(target, length, found)
         if found.verdict != "FAIL":
             return found
         if note := self._unfit(target, length, found):
@@ -112,6 +126,15 @@ class Rule:
             note = "the weights are so large that roundings alone do this"
             return replace(found, verdict="not observable", note=note)
         return self._shrunk(target, length, found) if self.shrinks else found
+
+    def _otherwise(self, target: Target, length: int, found: Finding) -> tuple[Finding, int]:
+        """The first verdict on a text of another length, where one of this length could not be asked, and its length:
+        laws add tokens and take some away, and some models answer certain lengths alone."""
+        for n in (*reversed([n for n in LADDER if 1 < n < length]), *(n for n in LONGER if n != length)):
+            again = self._at(target, n)
+            if again.verdict != "not applicable":
+                return again, n
+        return found, length
 
     def _at(self, target: Target, length: int) -> Finding:
         try:
@@ -138,7 +161,7 @@ class Rule:
         measured = Finding(self.name, self.sentence, "pass", error, tolerance, source=self.source)
         if not error <= tolerance:
             where, smallest = _where(e), "" if e.input is None else f"ids {e.input.tolist()}"
-            return replace(measured, verdict="FAIL", where=where, smallest=smallest, note=e.cause or self.hint)
+            return replace(measured, verdict="FAIL", where=where, smallest=smallest, note=e.why() or self.hint)
         if e.fault is not None and difference(e.fault, e.want) <= tolerance:
             seen = f"the fault put in by hand changes nothing here; seen by: {self.shown_by}"
             return replace(measured, verdict="not observable", note=seen)
@@ -160,6 +183,7 @@ class Rule:
             return ""
         if broken := target.broken_weight():
             return f"{broken} is not finite: see whether logits are numbers"
+        length = target.nearest(length)
         try:
             if refusal(target, 2, length):
                 return f"{target.name} does not answer plain ids: see whether logits are numbers"

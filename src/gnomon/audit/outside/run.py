@@ -151,9 +151,21 @@ def about(t: Target, length: int = LENGTH) -> dict[str, Any]:
         "architecture": t.architecture, "layers": t.layers, "vocabulary": t.vocab, "dtype": dtype,
         "device": str(t.device), "tokens": length, "seed": t.seed, "defined": _defined(t),
         "gnomon": vars(sys.modules["gnomon"])["__version__"], "torch": torch.__version__,
+        "answers": _only(t.lengths), "not told": ", ".join(f"{name} ({by}=)" for name, by in t.untold),
         "tolerated": f"64 roundings of {dtype} for each layer, at the size of the logits, where a law names no other",
     }  # fmt: skip
     return {name: value for name, value in said.items() if value != ""}
+
+
+def _only(lengths: frozenset[int] | None) -> str:
+    """Which texts are answered, where not all are: "texts of 5 tokens only"; "" where all are, up to some length."""
+    if lengths is None or lengths == frozenset(range(1, max(lengths) + 1)):
+        return ""
+    first, *others = sorted(lengths)
+    if others and lengths == frozenset(range(first, max(lengths) + 1)):
+        return f"texts of {first} tokens or more only"
+    shown = [str(n) for n in (first, *others)]
+    return f"texts of {', '.join(shown[:6]) + (', ..' if len(shown) > 6 else '')} tokens only"
 
 
 def _defined(t: Target) -> str:

@@ -115,6 +115,10 @@ class Target:
     can: frozenset[Ability] = frozenset()
     by_design: Mapping[str, Because] = field(default_factory=dict)
     seed: int = 0
+    #: lengths of the short texts that it answers, where somebody looked
+    lengths: frozenset[int] | None = field(default=None, init=False)
+    #: its optional arguments that nobody told of, each with the argument of an adapter that would
+    untold: tuple[tuple[str, str], ...] = field(default=(), init=False)
     own_weights: bool = field(default=True, init=False)  #: False where they were drawn anew
 
     # ------------------------------------------------------------------ what it computes
@@ -266,6 +270,12 @@ class Target:
     def lacks(self, ability: Ability) -> str:
         """Why a law that needs this ability does not apply."""
         return OTHERS if ability == "source" else f"{self.name} {OFFERS[ability]}"
+
+    def nearest(self, n: int) -> int:
+        """The length of a text nearest to n that it answers, as far as anybody looked."""
+        if self.table_ends and self.limit is not None:
+            n = min(n, self.limit)
+        return n if self.lengths is None else min(self.lengths, key=lambda known: abs(known - n))
 
     def rng(self, stream: int = 0) -> torch.Generator:
         """A fresh stream of random numbers, the same every time; another stream gives others."""

@@ -398,3 +398,74 @@ def test_a_source_whose_padding_hides_itself_is_seen_to_be_hidden(hides, left, r
     report = gn.audit(target, only=["source padding"])
     verdicts = [report[f"source padding on the {side} changes nothing"].verdict for side in ("left", "right")]
     assert verdicts == [left, right]
+
+
+# ------------------------------------------------------------------ lengths, and what was not told
+
+
+class Certain(Model):
+    """Answers texts of certain lengths alone; causal, or not."""
+
+    def __init__(self, lengths, ahead=False):
+        super().__init__(64)
+        self.lengths, self.ahead = lengths, ahead
+
+    def forward(self, ids, past=None, use_cache=False, kv_mask=None):
+        if ids.shape[1] not in self.lengths:
+            raise ValueError(f"{ids.shape[1]} tokens are not what it was made for")
+        x = self.vectors(ids).tanh()
+        return self.head(x + x.mean(1, keepdim=True) if self.ahead else x.cumsum(1))
+
+
+@pytest.mark.parametrize("lengths", [{5}, {3, 6, 7}, set(range(2, 99)), set(range(4, 99, 4)), {1}])
+def test_lengths_are_asked_one_by_one_and_faults_are_found_at_those_that_are_answered(lengths):
+    target = Torch(Certain(lengths))
+    assert target.lengths == {n for n in lengths if n <= 48}
+    assert target.limit in (None, 1, 64)
+    assert gn.audit(target, only=["causality", "every part"]).failed == ()
+    found = gn.audit(Certain(lengths, ahead=True), only=["causality"])["causality"]
+    assert found.verdict == ("not applicable" if lengths == {1} else "FAIL"), found.note
+
+
+def last_line(report):
+    return " ".join(str(report).rpartition("\n\n")[2].split())
+
+
+def test_the_last_line_says_that_most_laws_were_not_asked_and_why():
+    said = last_line(gn.audit(Certain({5})))
+    assert "could be judged, " in said
+    assert "MOST LAWS WERE NOT ASKED: " in said
+    assert "It answers texts of 5 tokens only." in said
+    assert re.search(r"\d+ laws could not be asked, since it raised ValueError: \d+ tokens are not .*\.py:\d+\.", said)
+    assert "It was not told about its arguments past (stepped=), use_cache (stepped=), kv_mask (masked=)" in said
+    assert re.search(r"\d+ laws would be asked if it was told placed=, stepped=, masked=", said)
+
+
+def test_the_last_line_of_a_model_that_was_told_of_all_names_nothing():
+    target = Torch(
+        Certain(set(range(99))),
+        masked=lambda model, ids, mask: model(ids),
+        stepped=lambda model, state, ids: (model(ids), None),
+    )
+    said = last_line(gn.audit(target, only=["causality", "call history"]))
+    assert said == "2 laws: 2 pass. Certain obeys every law that could be judged."
+
+
+class OneAtATime(Model):
+    """Refuses a single token but through its cache, as a model that looks one back in training."""
+
+    def forward(self, ids, state=None):
+        if state is None and ids.shape[1] == 1:
+            raise AssertionError("training reads more than one token")
+        seen = ids if state is None or not len(state) else torch.cat([state, ids], 1)
+        return super().forward(seen)[:, -ids.shape[1] :], seen
+
+
+@pytest.mark.parametrize(("keeps", "verdict"), [(True, "pass"), (False, "FAIL")])
+def test_a_model_that_refuses_one_token_is_asked_about_its_cache_all_the_same(keeps, verdict):
+    def stepped(model, state, ids):
+        out, seen = model(ids, ids[:, :0] if state is None or not keeps else state)
+        return out, seen
+
+    report = gn.audit(Torch(OneAtATime(64), stepped=stepped), only=["cached = full", "chunks = whole"])
+    assert [found.verdict for found in report.findings] == [verdict, verdict], report

@@ -43,7 +43,7 @@ class Probe:
 def probe(ask: Callable[[Int], Float], module: nn.Module, device: torch.device) -> Probe:
     """Ask a model about ids 0 and 1.
 
-    Raises BadValue if it does not answer a text of one token, or not with logits.
+    Raises BadValue if it answers no text, or not with logits.
     """
     lengths = reach(ask, device)
     n = max([k for k in lengths if k <= len(PATTERN)], default=min(lengths))
@@ -88,30 +88,29 @@ def _watched(ask: Callable[[Int], Float], module: nn.Module, ids: Int) -> tuple[
 
 
 def reach(ask: Callable[[Int], Float], device: torch.device) -> frozenset[int]:
-    """The lengths, FAR at most, of the texts that it answers without raising. One that is answered says nothing of
-    another one, so each is asked where any of those that laws use is refused.
+    """The lengths, FAR at most, of the texts that it answers. One that is answered says nothing of another one, so
+    each is asked where any of those that laws use is refused.
 
-    Raises BadValue if none is answered.
+    Raises BadValue if none is answered, or none but a single token, with what it gives in place of logits.
     """
-    why: Exception | None = None
+    refused: dict[int, Exception] = {}
 
     def answers(n: int) -> bool:
-        nonlocal why
         try:
             ask(_ids(n, device))
-        except BadValue:
-            raise
         except Exception as raised:  # whatever a model raises at a length it is not made for
-            why = why or raised
-            return False
-        return True
+            refused[n] = raised
+        return n not in refused
 
     answered = {n for n in (*USED, FAR) if answers(n)}
-    if len(answered) == len(USED) + 1:
+    if not refused:
         return frozenset(range(1, FAR + 1))
     answered |= {n for n in range(1, FAR) if n not in USED and answers(n)}
+    unlike = next((raised for raised in refused.values() if isinstance(raised, BadValue)), None)
+    if unlike is not None and answered <= {1}:
+        raise unlike
     if not answered:
-        assert why is not None
+        why = refused[min(refused)]
         raise BadValue(
             f"the model answers no ids (1, n), torch.int64 and below 2, for any n up to {FAR}: {said(why)}; {SAY}"
         ) from why

@@ -111,7 +111,7 @@ def tensor_in(out: Any) -> Float | None:
     return found if isinstance(found, torch.Tensor) and found.is_floating_point() and found.dim() > 1 else None
 
 
-def untold(module: nn.Module, told: Sequence[str]) -> list[tuple[str, str]]:
+def untold(module: nn.Module, told: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """Optional arguments of forward that no law gave, each with the argument of Torch that would tell of it."""
     optional = [
         p.name
@@ -119,7 +119,7 @@ def untold(module: nn.Module, told: Sequence[str]) -> list[tuple[str, str]]:
         if p.default is not inspect.Parameter.empty
     ]
     found = [(name, next((by for by, names in TELLS if names.search(name)), "")) for name in optional]
-    return [(name, by) for name, by in found if by and by not in told]
+    return tuple((name, by) for name, by in found if by and by not in told)
 
 
 def wants_labels(wanted: list[str]) -> bool:

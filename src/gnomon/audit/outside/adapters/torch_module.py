@@ -140,7 +140,7 @@ class Torch(Target):
         self.hides = self._hides(module)
         if self.masked is None:
             self.slots |= {"left"}  # nobody says that such a model is padded there
-        self.untold = untold(module, [name for name, function in given.items() if function is not None])
+        self.untold = untold(module, [name for name, (kept, _) in FUNCTIONS.items() if getattr(self, kept) is not None])
         offers: dict[Ability, object] = {
             "mask": self.masked or self.hides[1] or None, "positions": self.placed, "placed mask": self.placed_mask,
             "packed": packed, "cache": stepped, "loss": loss, "padded loss": padded_loss, "source": source,

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import nn
@@ -142,15 +142,21 @@ def _acts(input: Float, p: float = 0.5, training: bool = True, inplace: bool = F
     return training and p > 0
 
 
+class Watch(Protocol):
+    """What is told which module is being called: names, the innermost last."""
+
+    inside: list[str]
+
+
 @contextmanager
-def named(module: nn.Module, dropped: Dropped) -> Iterator[None]:
-    """Tell `dropped` which module is being called."""
+def named(module: nn.Module, watch: Watch) -> Iterator[None]:
+    """Tell a watch which module is being called."""
 
     def enter(name: str) -> Callable[..., None]:
-        return lambda *_: dropped.inside.append(name)
+        return lambda *_: watch.inside.append(name)
 
     def leave(*_: Any) -> None:
-        dropped.inside.pop()
+        watch.inside.pop()
 
     hooks = [
         h
@@ -189,4 +195,4 @@ def entering(t: Target, ids: Int) -> Float:
     return got[0]
 
 
-__all__ = ["Dropped", "dropout_acts_once", "entering", "named", "padding_is_not_trained", "scale_counts_once"]
+__all__ = ["Dropped", "Watch", "dropout_acts_once", "entering", "named", "padding_is_not_trained", "scale_counts_once"]

@@ -6,9 +6,10 @@ import torch
 from torch import nn
 
 from gnomon.audit.outside.answers import refusal
+from gnomon.audit.outside.laws.chance import why_calls_differ
 from gnomon.audit.outside.laws.order import SHORT
 from gnomon.audit.outside.laws.padding import on_the_left
-from gnomon.audit.outside.laws.seeing import first_layer
+from gnomon.audit.outside.laws.seeing import calls, first_layer
 from gnomon.audit.outside.rule import Evidence, rule
 from gnomon.audit.outside.target import Target
 from gnomon.audit.subject import NotApplicable
@@ -54,17 +55,36 @@ def _not_finite(t: Target, ids: Int) -> str:
     except (NotApplicable, IndexError):
         made = t.logits(ids)
     T, without = ids.shape[1], (~made.isfinite()).any(-1).any(0).nonzero().flatten().tolist()
+    at = _where_first(t, ids)
     if not 0 < len(without) < T:
-        return ""
+        lost = f"numbers are lost{at}: a division by zero, a softmax over nothing, or weights never filled"
+        return lost if at and T > 1 else ""
     if without == [0]:
-        return "the first token gets NaN: it sees nothing, not even itself: < where <= is meant"
-    return f"tokens {without} get NaN and the others do not: all their keys are hidden, softmax over nothing"
+        return (
+            f"the first token alone gets NaN{at}: a softmax over nothing, where it may not see even itself (< for <=), "
+            "or a division by its position"
+        )
+    return f"tokens {without} get NaN{at} and the others do not: all their keys are hidden, softmax over nothing"
+
+
+def _where_first(t: Target, ids: Int) -> str:
+    """Between which parts numbers are lost."""
+    try:
+        names, seen = calls(t, ids)
+    except NotApplicable:
+        return ""
+    for i, (given, gave) in enumerate(seen):
+        if not bool(given.isfinite().all()):
+            return f" before {names[i]}" + (f", after {names[i - 1]}" if i else "")
+        if not bool(gave.isfinite().all()):
+            return f" in {names[i]}"
+    return ""
 
 
 @rule(
     "evaluation is deterministic",
     source="dropout that is on in evaluation: a functional dropout without training=self.training",
-    hint="F.dropout needs training=self.training; a dropout made in forward is in training mode for ever",
+    hint="two like calls differ: look for what is drawn (dropout, layers made in forward) and for what is kept",
 )
 def evaluation_is_deterministic(t: Target, n: int) -> Evidence:
     """Two calls in evaluation mode give the same bits: nothing is drawn."""
@@ -72,9 +92,7 @@ def evaluation_is_deterministic(t: Target, n: int) -> Evidence:
     want, got = t.logits(ids), t.logits(ids)
     if not bool((got.isfinite() & want.isfinite()).all()):
         raise NotApplicable(f"logits of {t.name} are not finite: see whether logits are numbers")
-    still = "module" in t.can and any(m.training for m in t.module.modules() if isinstance(m, nn.Dropout))
-    cause = "a Dropout is in training mode although the model is in evaluation mode" if still else ""
-    return Evidence(got, want, None, ids, tolerance=0.0, cause=cause)
+    return Evidence(got, want, None, ids, tolerance=0.0, cause=lambda: why_calls_differ(t, ids))
 
 
 @rule(

@@ -2,7 +2,8 @@
 
 import torch
 
-from gnomon.audit.outside.laws.seeing import attended_from, told_apart
+from gnomon.audit.outside.laws.embedding import entering
+from gnomon.audit.outside.laws.seeing import attended_from, meeting, told_apart
 from gnomon.audit.outside.rule import Evidence, rule
 from gnomon.audit.outside.target import Target
 from gnomon.audit.subject import NotApplicable
@@ -24,13 +25,12 @@ def causality(t: Target, n: int) -> Evidence:
     changed = ids.clone()
     changed[:, -1:] = t.other(ids)[:, -1:]
     got, want = t.logits(changed)[:, :-1], t.logits(ids)[:, :-1]
-    within = bool(((got - want).abs() <= t.tolerance(want)).all())
-    return Evidence(got, want, None, changed, cause="" if within else _looks_ahead(t))
+    return Evidence(got, want, None, changed, cause=lambda: _looks_ahead(t))
 
 
 def _looks_ahead(t: Target) -> str:
     """What kind of mask lets tokens look ahead, told by who sees the last token in the first layer."""
-    T = 8 if t.limit is None else min(8, t.limit)
+    T = t.nearest(8)
     ahead = attended_from(t, T, source=T - 1) - {T - 1}
     if ahead == {T - 2}:
         return (
@@ -40,9 +40,33 @@ def _looks_ahead(t: Target) -> str:
         return "only the first token looks ahead: with all its keys masked it sees all alike: < where <= is meant"
     if ahead == set(range(T - 1)) and not attended_from(t, T, source=0) - {0}:
         return "a token sees those behind it and none before it: the mask is the wrong way round"
+    if where := meeting(t, t.ids(2, t.nearest(7))):
+        return f"tokens meet in {where}, which takes its numbers over the tokens of a text, those to come included"
+    if heads := merged_heads(t):
+        return (
+            f"{heads} heads are put together as if they were tokens: (B, H, T, C) is viewed as (B, T, H C) without "
+            "transpose(1, 2)"
+        )
     if ahead == set(range(T - 1)):
-        return "every token sees all others: the mask does not arrive where attention is computed"
+        return (
+            "every token sees all others: no mask hides those to come where tokens meet (an encoder is meant to see "
+            'them: architecture="encoder-only")'
+        )
     return ""
+
+
+def merged_heads(t: Target) -> int:
+    """How many heads were viewed as tokens after causal attention; 0 if what is seen does not look so. Token i is then
+    made of rows i H .. i H + H - 1 of all heads' rows, of which row r is that of token r % T."""
+    T = t.nearest(33)
+    sees = torch.zeros(T, T, dtype=torch.bool)
+    for source in range(T):
+        sees[list(attended_from(t, T, source)), source] = True
+    for H in range(2, T):
+        last = (torch.arange(T * H).view(T, H) % T).amax(1)
+        if torch.equal(sees, (torch.arange(T) <= last[:, None]) | torch.eye(T, dtype=torch.bool)):
+            return H
+    return 0
 
 
 @rule(
@@ -56,7 +80,18 @@ def the_past_is_seen(t: Target, n: int) -> Evidence:
     ids = t.ids(2, n)
     changed = ids.clone()
     changed[:, -2] = t.other(ids)[:, -2]
-    return told_apart(t, t.logits(changed)[:, -1], t.logits(ids)[:, -1], changed)
+    return told_apart(t, t.logits(changed)[:, -1], t.logits(ids)[:, -1], changed, lambda: _sees_little(t))
+
+
+def _sees_little(t: Target) -> str:
+    """What is seen of the token before the last, in the first layer."""
+    T = t.nearest(8)
+    seen = attended_from(t, T, source=T - 2) - {T - 2}
+    if not seen:
+        return "no token sees another one: attention is cut off, or all but the token itself is masked"
+    if seen == set(range(T - 2)):
+        return "a token sees those behind it and none before it: the mask is the wrong way round"
+    return ""
 
 
 @rule(
@@ -116,14 +151,25 @@ def beyond(t: Target) -> int:
 @rule(
     "order is seen",
     source="Vaswani et al. 2017, section 3.5: without positions attention is a bag of words",
-    hint="no position reaches attention: the encoding is not added, not applied, or the same for all tokens",
+    hint="the order of tokens changes nothing: a position is not added, not applied, or the same for all tokens",
     shrinks=False,
 )
 def order_is_seen(t: Target, n: int) -> Evidence:
     """The same earlier tokens in another order give other last logits."""
     ids = t.ids(2, max(n, 4))
     turned = torch.cat([ids[:, :-1].flip(1), ids[:, -1:]], 1)
-    return told_apart(t, t.logits(turned)[:, -1], t.logits(ids)[:, -1], turned)
+    return told_apart(t, t.logits(turned)[:, -1], t.logits(ids)[:, -1], turned, lambda: _without_order(t))
+
+
+def _without_order(t: Target) -> str:
+    """Whether positions are added to token vectors, so that something after them must lose the order."""
+    x = entering(t, t.ids(1, 1).expand(1, t.nearest(8)).contiguous())[0]
+    if bool((x - x[:1]).abs().amax() <= 1e-6 * x.abs().amax()):
+        return ""
+    return (
+        "positions are added to token vectors, but what tokens are summed by does not tell them apart: a mean, or "
+        "weights that are alike"
+    )
 
 
 @rule(

@@ -61,10 +61,9 @@ def padding_law(where: str, name: str, side: Side, given: bool, source: str, hin
         unseen = where == "right" and t.causal  # nobody looks at padding there, masked or not
         # of real tokens in all places: an id of padding may hide itself
         fault = None if unseen else real(t.logits(t.ids(*mask.shape)), mask)
-        right = near(t, got, want)
-        if not right and not given:
+        if not given and not near(t, got, want):
             must_not_count_slots(t, where, n)
-        return Evidence(got, want, fault, ids, cause="" if right else _why(t, ids, mask, got, want, given))
+        return Evidence(got, want, fault, ids, cause=lambda: _why(t, ids, mask, got, want, given))
 
     check.__doc__ = f"A row padded {name} gives the logits of the row alone{beside}."
     title = f"{where} padding{' with positions' if given else ''} changes nothing"
@@ -160,7 +159,7 @@ def _why(t: Target, ids: Int, mask: Bool, got: Float, want: Float, given: bool) 
 def _rows_are_hidden(t: Target) -> bool:
     """Whether, in a causal text padded on the right, a padded token sees one that comes after it: all its keys are
     masked alike, so that it sees all of them alike."""
-    T = 8 if t.limit is None else min(8, t.limit)
+    T = t.nearest(8)
     if not t.causal or T < 4:
         return False
     mask = torch.arange(T, device=t.device).expand(2, -1) < T - 2

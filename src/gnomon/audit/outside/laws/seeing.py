@@ -1,5 +1,8 @@
 """How laws find out what a model sees: what changes when a token does."""
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 
 from gnomon.audit.outside.rule import Evidence
@@ -8,7 +11,7 @@ from gnomon.audit.subject import NotApplicable
 from gnomon.shapes import Float, Int
 
 
-def told_apart(t: Target, a: Float, b: Float, ids: Int | None = None, cause: str = "") -> Evidence:
+def told_apart(t: Target, a: Float, b: Float, ids: Int | None = None, cause: str | Callable[[], str] = "") -> Evidence:
     """Evidence for a law that demands that a (B, ...) and b differ: 1 where they do.
 
     They are different if they differ by more than the tolerance. If not, fresh weights may be too small to show it: the
@@ -22,6 +25,44 @@ def told_apart(t: Target, a: Float, b: Float, ids: Int | None = None, cause: str
     if apart > tolerance / 16 or t.can_be_redrawn:
         return Evidence(one, one, one, ids, 0.5)
     return Evidence(0 * one, one, None, ids, 0.5, cause)
+
+
+def meeting(t: Target, ids: Int) -> str:
+    """Name and class of the first part without parts that makes other tokens' vectors (B, T, ..) of the last token's,
+    as a norm over tokens or a convolution does; "" where tokens meet between parts, as in attention."""
+    changed = ids.clone()
+    changed[:, -1] = t.other(ids)[:, -1]
+    (names, before), (_, after) = calls(t, ids), calls(t, changed)
+    for name, (given, gave), (other_given, other_gave) in zip(names, before, after, strict=False):
+        apart = [(a != b).flatten(2).any(-1)[:, :-1].any() for a, b in ((given, other_given), (gave, other_gave))]
+        if apart[0]:
+            return ""
+        if apart[1]:
+            return f"{name} ({type(t.module.get_submodule(name)).__name__})"
+    return ""
+
+
+def calls(t: Target, ids: Int) -> tuple[list[str], list[tuple[Float, Float]]]:
+    """Parts without parts, in the order in which they are called, and what each was given and gave, if (B, T, ..)."""
+    names: list[str] = []
+    seen: list[tuple[Float, Float]] = []
+
+    def note(name: str) -> Callable[..., None]:
+        def hook(_: object, args: tuple[Any, ...], out: Any) -> None:
+            if args and all(isinstance(x, torch.Tensor) and x.shape[:-1] == ids.shape for x in (args[0], out)):
+                names.append(name)
+                seen.append((args[0].detach(), out.detach()))
+
+        return hook
+
+    leaves = [(name, m) for name, m in t.module.named_modules() if name and next(m.children(), None) is None]
+    handles = [m.register_forward_hook(note(name)) for name, m in leaves]
+    try:
+        t.logits(ids)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return names, seen
 
 
 def first_layer(t: Target, ids: Int) -> Float:
@@ -53,4 +94,4 @@ def attended_from(t: Target, T: int, source: int, tokens: Int | None = None) -> 
     return set(moved.nonzero().flatten().tolist())
 
 
-__all__ = ["attended_from", "first_layer", "told_apart"]
+__all__ = ["attended_from", "calls", "first_layer", "meeting", "told_apart"]

@@ -14,7 +14,12 @@ UNMASKED = "an encoder or a cross-attention that is not told which source tokens
 HIDE = "the mask of the source must reach the encoder and every cross-attention, and its positions count real tokens"
 
 
-@rule("the source is seen", UNMASKED, "the decoder does not look at what the encoder made", shrinks=False)
+@rule(
+    "the source is seen",
+    UNMASKED,
+    "no logit depends on the source: it is not handed on, or the decoder does not look at it",
+    shrinks=False,
+)
 def the_source_is_seen(t: Target, n: int) -> Evidence:
     """Another source gives other logits."""
     t.need("source")

@@ -1,11 +1,14 @@
 """What every output says in the same words."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from math import inf
 
 from gnomon.audit.outside.consequences import AFTER
 from gnomon.audit.outside.report import Report
-from gnomon.audit.outside.rule import Finding
+from gnomon.audit.outside.rule import UNASKED, Finding
+
+TELLS = re.compile(r"Torch\(model, (\w+=)\.\.\.\)")  #: in a note: the argument that would let a law be asked
 
 
 def number(x: float) -> str:
@@ -52,17 +55,38 @@ def counted(report: Report) -> str:
 def meaning(report: Report) -> str:
     """What the counts mean."""
     broken, meant = len(report.failed), report.counts["by design"]
-    unseen = report.counts["not observable"]
+    judged, asked = report.asked
+    part = f", {judged} of {asked}" if judged < asked else ""
     if broken:
         also = f", and {meant} more by design, as its documentation says" if meant else ""
         verdict = f"{report.target} breaks {counted_laws(broken)}{also}."
     elif report.counts["pass"]:
         but = f" but {counted_laws(meant)} that it breaks by design, as its documentation says" if meant else ""
-        verdict = f"{report.target} obeys every law that could be judged{but}."
+        verdict = f"{report.target} obeys every law that could be judged{part}{but}."
     else:
         why = "; ".join(grouped(report.findings)) or "no law was asked"
         verdict = f"Nothing was judged about {report.target}: {why}."
-    return verdict + (f" {counted_laws(unseen)} could not be seen in it." if unseen else "")
+    return " ".join([verdict, *_left_out(report)])
+
+
+def _left_out(report: Report) -> Iterator[str]:
+    """What no law could say, why, and what would let it: a sentence each."""
+    judged, asked = report.asked
+    if 0 < judged < asked / 2:
+        yield f"MOST LAWS WERE NOT ASKED: {judged} of {asked} were."
+    if only := report.about.get("answers"):
+        yield f"It answers {only}."
+    if untold := report.about.get("not told"):
+        yield f"It was not told about its arguments {untold}, so nothing is said of what they do."
+    if unseen := report.counts["not observable"]:
+        yield f"{counted_laws(unseen)} could not be seen in it."
+    if raised := [found for found in report.of("not applicable") if found.note.startswith(UNASKED)]:
+        why = next(iter(grouped(raised))).removeprefix(f"{UNASKED}: ")
+        yield f"{counted_laws(len(raised))} could not be asked, since it raised {why}."
+    needs = {told[1]: None for found in report.findings for told in TELLS.finditer(found.note)}
+    lacking = [found for found in report.of("not applicable") if TELLS.search(found.note)]
+    if lacking and judged:
+        yield f"{counted_laws(len(lacking))} would be asked if it was told {', '.join(needs)}."
 
 
 def headline(report: Report) -> str:
