@@ -268,13 +268,6 @@ def test_a_weight_under_two_names_is_refused(saved):
         load(saved)
 
 
-def test_a_head_tied_by_hand_is_refused_with_the_way_to_tie_it(tmp_path):
-    model = model_of(tied=False)
-    model.head.weight = model.input.tokens.weight
-    with pytest.raises(BadValue, match=r"head\.weight and input\.tokens\.weight.*tied=True"):
-        save_model(tmp_path / "run", model)
-
-
 def test_only_models_of_ours_are_saved(tmp_path):
     with pytest.raises(BadValue, match="got Linear"):
         save_model(tmp_path / "run", nn.Linear(2, 2))

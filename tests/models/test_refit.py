@@ -47,6 +47,24 @@ def test_only_the_layers_that_rotate_are_scaled():
     assert [spec.options.get("scaling", {}).get("beta_fast") for spec in new.config.position] == [8.0, None]
 
 
+NEAR, FAR = gn.positions.get("rope"), gn.positions.get("rope", base=1e6)
+
+
+@pytest.mark.parametrize(
+    ("position", "window", "scaled"),
+    [
+        ([NEAR, FAR], [4, None], [False, True]),  # as in Gemma 3
+        ([FAR, NEAR], [None, 4], [True, False]),
+        ([FAR, FAR], [4, None], [True, True]),  # one encoding for both
+        ([NEAR, FAR], 4, [True, True]),  # no layer sees all
+        (["none", NEAR], [None, 4], [False, True]),
+    ],
+)
+def test_what_only_layers_with_a_window_have_stays_as_it_was_trained(position, window, scaled):
+    new = extend(model(position, window=window), 64, "linear").model
+    assert ["scaling" in spec.options for spec in new.config.position] == scaled
+
+
 @pytest.mark.parametrize("how", TABLE_METHODS)
 def test_a_learned_table_grows(how):
     old, ids = model("learned"), torch.randint(30, (1, 32))
@@ -122,7 +140,7 @@ def test_what_belongs_to_an_encoding_goes_with_it():
 def test_what_a_model_knows_besides_its_weights_goes_along(change):
     """Without its own end tokens a model would write on and on."""
     old = model()
-    old.tokenizer, old.labels, old.ends, old.start = gn.Tokenizer.bytes(), ("a", "b"), (5, 7), 2
+    old.tokenizer, old.labels, old.ends, old.start = gn.Tokenizer.characters(["abc"]), ("a", "b"), (5, 7), 2
     new = change(old).model
     assert (new.tokenizer, new.labels, new.ends, new.start) == (old.tokenizer, ("a", "b"), (5, 7), 2)
     assert new.training == old.training

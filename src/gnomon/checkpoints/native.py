@@ -10,7 +10,6 @@ only hold data.
 """
 
 import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar, overload
@@ -21,21 +20,21 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
 from gnomon.checkpoints.drafts import WEIGHTS, cut_short, draft
-from gnomon.checkpoints.weights import Weights, enough, faults, give, on_meta
+from gnomon.checkpoints.weights import Weights, enough, faults, give
 from gnomon.data import Tokenizer
 from gnomon.data.lock import check_name
 from gnomon.device import DTYPES, resolve_device, resolve_dtype
 from gnomon.errors import BadInput, BadValue, unknown
 from gnomon.models import Model, ModelConfig
+from gnomon.models.as_built import held
+from gnomon.models.meta import on_meta
+from gnomon.models.names import plain_name
 from gnomon.positions import names
 
 FORMAT = 1  # goes up when an older Gnomon could not read the folder
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"
 PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle")
 M = TypeVar("M", bound=Model)
-
-# What torch.compile, DataParallel and DistributedDataParallel put before the names of a model they wrap.
-_WRAPPER = re.compile(r"^(?:module\.|_orig_mod\.)+|(?<=\.)_orig_mod\.")
 
 
 # ------------------------------------------------------------------ saving
@@ -45,7 +44,8 @@ def save_model(folder: str | Path, model: nn.Module, tokenizer: Tokenizer | None
     """Write a model, and the tokenizer given or else its own, into a run folder; returns the folder.
 
     The model may be compiled or wrapped for parallel training. What the folder held before stays whole until all of the
-    new is on the disk. Raises BadInput where it cannot be written, for example on a full disk.
+    new is on the disk. Raises BadInput where it cannot be written, for example on a full disk, and BadValue for a model
+    that would not come back from the files: some part of it was replaced by what its config does not say.
     """
     with draft(folder) as new:
         write_model(new, model, tokenizer)
@@ -56,13 +56,12 @@ def write_model(new: Path, model: nn.Module, tokenizer: Tokenizer | None = None,
     """Write the files of a model into a draft; the training step it is from goes into the header of the weights."""
     inner = unwrapped(model)
     tokenizer = inner.tokenizer if tokenizer is None else tokenizer
-    weights = {plain_name(name): tensor for name, tensor in inner.state_dict().items()}
-    _check_each_once(weights)
+    whole = held(inner, tokenizer)
     about = {
         "format": FORMAT,
-        "dtype": _common_dtype(weights),
+        "dtype": _common_dtype(whole.weights),
         "tokenizer": None if tokenizer is None else TOKENIZER,
-        "model": inner.config.to_dict(),
+        "model": whole.config.to_dict(),
     }
     if inner.labels is not None:
         about["labels"] = list(inner.labels)
@@ -73,7 +72,7 @@ def write_model(new: Path, model: nn.Module, tokenizer: Tokenizer | None = None,
     write_json(new / CONFIG, about)
     if tokenizer is not None:
         tokenizer.save(new)
-    write_tensors(new / WEIGHTS, weights, {} if step is None else {"step": str(step)})
+    write_tensors(new / WEIGHTS, whole.weights, {} if step is None else {"step": str(step)})
 
 
 def write_json(path: Path, data: Mapping[str, Any]) -> None:
@@ -94,26 +93,6 @@ def unwrapped(model: nn.Module) -> Model:
         if isinstance(part, Model):
             return part
     raise BadValue(f"a run folder holds a gnomon model, got {type(model).__name__}")
-
-
-def plain_name(name: str) -> str:
-    """A weight's name without the prefixes of wrappers.
-
-    >>> plain_name("module._orig_mod.stack.blocks.0._orig_mod.ffn.up.weight")
-    'stack.blocks.0.ffn.up.weight'
-    """
-    return _WRAPPER.sub("", name)
-
-
-def _check_each_once(weights: Mapping[str, Tensor]) -> None:
-    first: dict[int, str] = {}
-    for name in sorted(weights):
-        other = first.setdefault(weights[name].data_ptr(), name)
-        if other != name:
-            raise BadValue(
-                f"{other} and {name} are one tensor, which loading would make two: to tie a head to its table, build "
-                "the model with tied=True"
-            )
 
 
 def _common_dtype(weights: Mapping[str, Tensor]) -> str:
@@ -302,7 +281,7 @@ def fill(model: nn.Module, tensors: Mapping[str, Tensor], source: Path) -> None:
 
     Raises BadInput, and changes nothing, unless names, shapes and dtypes all fit; it lists those that do not.
     """
-    own = {plain_name(name): tensor for name, tensor in model.state_dict().items()}
+    own = held(unwrapped(model)).weights
     kinds = {name: _kind(tuple(tensor.shape), tensor.dtype) for name, tensor in tensors.items()}
     named = _matched(own, kinds, source)
     with torch.no_grad():

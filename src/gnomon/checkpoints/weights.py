@@ -14,16 +14,14 @@ from typing import Any
 import safetensors
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
-from gnomon.errors import BadInput, BadValue
-from gnomon.models import Model, ModelConfig, build
+from gnomon.errors import BadInput
+from gnomon.models import ModelConfig
 
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
 SHOWN = 8  # names listed in an error before "and N more"
 MAPS = sys.platform != "win32"  # there a file that is mapped cannot be replaced, so nothing could be saved over it
-_DRAWS = (nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_, Tensor.normal_, Tensor.uniform_)
 FEW = 200  # layers that are made in no time, so that what does not fit can be listed by name
 FLOATS = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 
@@ -122,27 +120,6 @@ def open_weights(folder: Path) -> Weights:
     return weights
 
 
-def on_meta(config: ModelConfig) -> Model:
-    """A model of this config without memory, in eval mode, and torch's random state left where it was."""
-    try:
-        with torch.random.fork_rng(devices=[]), torch.device("meta"), _Undrawn():
-            return build(config).eval()
-    except (TypeError, RuntimeError, ArithmeticError) as error:  # what torch says of sizes that it cannot count
-        raise BadValue(f"no model has these sizes: {str(error).splitlines()[0]}") from error
-
-
-class _Undrawn(TorchFunctionMode):
-    """Leaves out the draws of initial weights: where there is no memory there is nothing to draw, and for drawing there
-    torch imports its compiler first, which takes seconds."""
-
-    def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        """What torch asks before each of its functions."""
-        given = kwargs or {}
-        return (args[0] if args else given["tensor"]) if func in _DRAWS else func(*args, **given)
-
-
 def enough(config: ModelConfig, found: int, source: Path) -> None:
     """Raise BadInput where a config asks for many more layers than there are weights: making them takes time."""
     layers = config.n_layers + (config.depth if config.architecture == "encoder-decoder" else 0)
@@ -167,4 +144,4 @@ def faults(source: Path, needs: str, **found: list[str]) -> BadInput:
     return BadInput(f"{source} does not fit {needs}: {told}")
 
 
-__all__ = ["INDEX", "SINGLE", "Stored", "Weights", "enough", "faults", "give", "listed", "on_meta", "open_weights"]
+__all__ = ["INDEX", "SINGLE", "Stored", "Weights", "enough", "faults", "give", "listed", "open_weights"]

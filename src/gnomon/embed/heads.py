@@ -1,36 +1,63 @@
 """Heads: from the last hidden state to one logit per token, with the embedding's own table or with another.
 
-`Tied` looks its table up in the embedding at every call. It owns nothing, so the tie cannot be lost: loading,
-assigning, copying, casting or resizing the embedding is doing it to the head. (Sharing a Parameter between two modules
-breaks in several of these.)
+`Tied` looks its table up at every call, in the embedding or in the input layer that has it. It owns nothing, so the tie
+cannot be lost: loading, assigning, copying, casting, resizing or replacing the embedding is doing it to the head.
+(Sharing a Parameter between two modules breaks in several of these.)
 """
+
+from typing import Any
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
+from gnomon.embed.input import InputLayer
 from gnomon.embed.table import TokenEmbedding, resized
+from gnomon.errors import BadValue
 from gnomon.shapes import Float
 
 
 class Tied(nn.Module):
     """logits = scale * h E^T + b, with the embedding's table E (S13). Gradients of both uses add up in E."""
 
-    def __init__(self, embedding: TokenEmbedding, bias: bool = False, scale: float = 1.0) -> None:
-        """bias: one number per token. scale: of the logits (T5 v1.0: d_model^-0.5)."""
+    def __init__(self, table: TokenEmbedding | InputLayer, bias: bool = False, scale: float = 1.0) -> None:
+        """table: the embedding; or an input layer, of which it is always the embedding that it has now.
+        bias: one number per token. scale: of the logits (T5 v1.0: d_model^-0.5)."""
         super().__init__()
-        self._embedding = (embedding,)  # in a tuple, so that torch does not register it a second time
+        # in a tuple, so that torch does not register it a second time
+        self._owner: tuple[TokenEmbedding | InputLayer] = (table,)
         self.scale = scale
-        self.bias = nn.Parameter(torch.zeros(embedding.vocab_size)) if bias else None
+        self.bias = nn.Parameter(torch.zeros(self.table.vocab_size)) if bias else None
+
+    @property
+    def table(self) -> TokenEmbedding:
+        """The embedding whose table this is."""
+        owner = self._owner[0]
+        return owner if isinstance(owner, TokenEmbedding) else owner.tokens
+
+    def follow(self, old: InputLayer, new: InputLayer) -> None:
+        """Take the table from `new` where it came from `old`, which has been replaced."""
+        if self._owner[0] is old:
+            self._owner = (new,)
 
     @property
     def weight(self) -> nn.Parameter:
         """The embedding's own Parameter."""
-        return self._embedding[0].weight
+        return self.table.weight
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Raise BadValue for another weight than the table's."""
+        if name != "weight":
+            super().__setattr__(name, value)
+        elif value is not self.weight:
+            raise BadValue(
+                "a tied head has no weight of its own: set that of the embedding (model.input.tokens.weight), or give "
+                "the model a head that has one, model.head = gn.Untied(d_model, vocab_size)"
+            )
 
     def forward(self, h: Float) -> Float:
         """h (B, T, D) -> logits (B, T, V)."""
-        logits = self._embedding[0].unembed(h if self.scale == 1.0 else h * self.scale)
+        logits = self.table.unembed(h if self.scale == 1.0 else h * self.scale)
         return logits if self.bias is None else logits + self.bias
 
     @torch.no_grad()

@@ -12,7 +12,7 @@ from gnomon.embed import InputLayer, Placing, Tied, Untied
 from gnomon.errors import BadValue
 from gnomon.layout import Layout
 from gnomon.models.config import ModelConfig, Settings, preset
-from gnomon.models.heads import Head
+from gnomon.models.heads import Head, TokenHead
 from gnomon.models.stack import Stack
 from gnomon.positions import PositionEncoding
 
@@ -75,15 +75,55 @@ class Model(nn.Module):
         for position in self.encodings():
             position.check(at)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        """A head that is tied to the input layer stays tied when that is replaced."""
+        old = self.__dict__.get("_modules", {}).get("input") if name == "input" else None
+        super().__setattr__(name, value)
+        if isinstance(old, InputLayer) and isinstance(value, InputLayer):
+            for part in self.modules():
+                if isinstance(part, Tied):
+                    part.follow(old, value)
+
+    @property
+    def over_vocabulary(self) -> Tied | Untied | None:
+        """What gives a logit per token, where the head does."""
+        head = self.head.out if isinstance(self.head, TokenHead) else self.head
+        return head if isinstance(head, Tied | Untied) else None
+
+    @property
+    def tied(self) -> bool:
+        """Whether the logits come from the token table, by a Tied head or by one that was given the same Parameter."""
+        head = self.over_vocabulary
+        return head is not None and head.weight is self.input.tokens.weight
+
     def resize(self, vocab_size: int, pad_to_multiple: int = 1) -> int:
-        """Change the vocabulary; rounded up to a multiple, returned. Old rows keep their bits, a tie stays a tie."""
+        """Change the vocabulary; rounded up to a multiple, returned. Old rows keep their bits, a tie stays a tie.
+
+        Raises BadValue, and changes nothing, where that would cut off an id that the model or its tokenizer uses.
+        """
         if pad_to_multiple < 1:
             raise BadValue(f"pad_to_multiple is a number of rows, at least 1 (no padding); got {pad_to_multiple}")
-        size = -(-vocab_size // pad_to_multiple) * pad_to_multiple
+        size, tied = -(-vocab_size // pad_to_multiple) * pad_to_multiple, self.tied
+        self.check_ids(size)
         self.input.tokens.resize(size)
         self.head.resize(size)
+        if tied and isinstance(self.over_vocabulary, Untied):
+            self.over_vocabulary.weight = self.input.tokens.weight
         self.config = replace(self.config, vocab_size=size)
         return size
+
+    def check_ids(self, vocab_size: int, tokenizer: Tokenizer | None = None) -> None:
+        """Raise BadValue unless the ids of a tokenizer (default: the model's), `ends` and `start` fit a vocabulary of
+        this size."""
+        tokenizer = self.tokenizer if tokenizer is None else tokenizer
+        used = {"model.tokenizer": -1 if tokenizer is None else tokenizer.vocab_size - 1}
+        used |= {"model.ends": max(self.ends, default=-1), "model.start": -1 if self.start is None else self.start}
+        for name, most in used.items():
+            if most >= vocab_size:
+                raise BadValue(
+                    f"{name} has the id {most}, which a vocabulary of {vocab_size} does not hold: choose at least "
+                    f"{most + 1}, or change {name} first"
+                )
 
 
 def input_layer(c: ModelConfig, vocab_size: int | None = None) -> InputLayer:

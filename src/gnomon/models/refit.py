@@ -13,6 +13,7 @@ import torch
 from gnomon.embed import Placing
 from gnomon.errors import BadValue, unknown
 from gnomon.models.architectures import build
+from gnomon.models.as_built import held
 from gnomon.models.config import ModelConfig, as_position
 from gnomon.models.model import Model
 from gnomon.positions import Learned, Spec
@@ -44,8 +45,8 @@ def retrofit(model: Model, position: Any, max_positions: int | None = None) -> R
     max_positions: rows of a learned table, default as many as the model was trained to. Raises BadValue where the
     encoding does not fit the model's sizes.
     """
-    chosen = as_position(position)
-    config = replace(model.config, position=chosen, max_positions=max_positions or model.config.max_positions)
+    chosen, old = as_position(position), held(model).config
+    config = replace(old, position=chosen, max_positions=max_positions or old.max_positions)
     notes = ["Train it for a while before you judge it: gnomon train --from."]
     if config.at_input.name == "none" and model.config.at_input.name != "none":
         notes.insert(0, f"Token vectors no longer have {model.config.at_input.name} positions added.")
@@ -66,17 +67,27 @@ def extend(model: Model, to: int, method: str, trained: int | None = None, **opt
         raise BadValue("nothing says to what length this model was trained: give trained=..., in tokens")
     if to <= trained:
         raise BadValue(f"the model was trained to {trained} tokens, so extending it to {to} changes nothing: give more")
-    specs = model.config.position if isinstance(model.config.position, tuple) else (model.config.position,)
+    old = held(model).config
+    specs = old.position if isinstance(old.position, tuple) else (old.position,)
     if any(spec.name == "learned" for spec in specs):
-        return _grown(model, to, method)
+        return _grown(model, old, to, method)
     if not any(spec.name == "rope" for spec in specs):
         found = " and ".join(sorted({spec.name for spec in specs}))
         raise BadValue(f"{found} has no length in it that could be scaled; measure how far it reads, or retrofit it")
-    scaled = [_scaled(spec, to / trained, method, trained, options) for spec in specs]
-    position = tuple(scaled) if isinstance(model.config.position, tuple) else scaled[0]
-    config = replace(model.config, position=position, max_positions=to)
+    far = _seeing_far(old)
+    scaled = [_scaled(spec, to / trained, method, trained, options) if spec in far else spec for spec in specs]
+    position = tuple(scaled) if isinstance(old.position, tuple) else scaled[0]
+    config = replace(old, position=position, max_positions=to)
     others = "shorter texts as before" if method == "dynamic" else "shorter texts too"
     return _rebuilt(model, config, [f"{to} tokens are read by {method} scaling of {trained}, {others}."])
+
+
+def _seeing_far(config: ModelConfig) -> list[Spec]:
+    """The encodings of layers that see all of a text, or where there are none, of all layers: what only layers with a
+    window have never meets a longer distance, so it stays as it was trained (Gemma 3)."""
+    layers = list(zip(config.per_layer(config.n_layers), config.windows(config.n_layers), strict=True))
+    far = [spec for spec, window in layers if window is None and spec.name == "rope"]
+    return far or [spec for spec, _ in layers]
 
 
 def _scaled(spec: Spec, factor: float, method: str, trained: int, options: Mapping[str, Any]) -> Spec:
@@ -92,7 +103,7 @@ def _scaled(spec: Spec, factor: float, method: str, trained: int, options: Mappi
     return replace(spec, options={**spec.options, "scaling": scaling})
 
 
-def _grown(model: Model, to: int, method: str) -> Refit:
+def _grown(model: Model, old: ModelConfig, to: int, method: str) -> Refit:
     if method not in TABLE_METHODS:
         raise unknown("way to grow a learned table", method, TABLE_METHODS)
     tables = {f"{name}.position": layer.position for name, layer in model.named_modules() if isinstance(layer, Placing)}
@@ -102,7 +113,7 @@ def _grown(model: Model, to: int, method: str) -> Refit:
         if isinstance(table, Learned)
     }
     note = "The rows it was trained with are as they were." if method != "interpolate" else "Every row moved a little."
-    return _rebuilt(model, replace(model.config, max_positions=to), [note], longer)
+    return _rebuilt(model, replace(old, max_positions=to), [note], longer)
 
 
 def _rebuilt(
@@ -113,7 +124,7 @@ def _rebuilt(
         new = build(config)
     first = next(model.parameters())
     new = new.to(first.device, first.dtype)
-    old, own = {**model.state_dict(), **(changed or {})}, new.state_dict()
+    old, own = {**held(model).weights, **(changed or {})}, new.state_dict()
     same = {name for name in own if name in old and old[name].shape == own[name].shape}
     lost = [name for name in set(own) - same if name in old]
     if lost:

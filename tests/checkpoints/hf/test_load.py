@@ -21,9 +21,10 @@ from gnomon.checkpoints import load, save_model
 from gnomon.checkpoints.hf import save_hf
 from gnomon.checkpoints.hf.keys import Keys
 from gnomon.checkpoints.hf.registry import family_of
-from gnomon.checkpoints.weights import enough, on_meta
+from gnomon.checkpoints.weights import enough
 from gnomon.errors import BadInput, BadValue
 from gnomon.models import DecoderOnly, EncoderOnly
+from gnomon.models.meta import on_meta
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 TABLE, HEAD = "model.embed_tokens.weight", "lm_head.weight"

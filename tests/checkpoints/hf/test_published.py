@@ -4,7 +4,7 @@ import pytest
 
 from gnomon.checkpoints.hf.keys import Keys
 from gnomon.checkpoints.hf.registry import family_of
-from gnomon.checkpoints.weights import on_meta
+from gnomon.models.meta import on_meta
 
 COMMON = {"use_cache": True, "torch_dtype": "bfloat16", "transformers_version": "4.40.0", "bos_token_id": 1}
 LLAMA_LIKE = {
@@ -179,6 +179,5 @@ def test_a_published_config_is_understood_and_has_the_published_size(name, tmp_p
     """Sizes: of the model card or the weight files; Marian's and BERT's counted from the published shapes."""
     parameters, names, data = PUBLISHED[name]
     keys = Keys(data, tmp_path / "config.json", names)
-    config = family_of(keys).read(keys)
-    keys.finish()
+    config = family_of(keys).config(keys)
     assert sum(weight.numel() for weight in on_meta(config).parameters()) == parameters

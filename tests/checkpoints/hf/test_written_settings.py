@@ -15,6 +15,7 @@ from gnomon.checkpoints.hf import FAMILIES, family_for
 from gnomon.checkpoints.hf.rope import ROTARY, share_of
 from gnomon.errors import BadValue
 from gnomon.models import build, preset
+from gnomon.models.refit import extend
 from gnomon.positions.scaling import Linear
 
 get = gn.positions.get
@@ -135,6 +136,15 @@ def test_a_translator_with_a_head_of_its_own_keeps_the_tables_of_both_sides(tmp_
     base = loaded(one.model(), tmp_path / "theirs").config.to_dict()
     model = drawn(build(gn.ModelConfig.from_dict({**base, "tied": False})))
     assert difference(model, tmp_path / "out", "bart") <= 1
+
+
+@pytest.mark.parametrize("method", ["linear", "yarn"])
+def test_an_extended_gemma_is_scaled_where_it_sees_all_and_is_read_there_so(tmp_path, method):
+    one = next(one for one in ALL if one.family == "gemma3_text" and "below" in one.what)
+    old = loaded(one.model(), tmp_path / "theirs")
+    new = extend(drawn(old), 128, method).model.eval()
+    assert [window is None for window in new.config.windows(2)] == ["scaling" in p.options for p in new.config.position]
+    assert difference(new, tmp_path / "out") <= 1
 
 
 def test_the_table_of_rotary_settings_has_every_family_that_turns():

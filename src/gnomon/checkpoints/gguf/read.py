@@ -16,9 +16,10 @@ from gnomon.checkpoints.gguf.keys import Keys, shortest
 from gnomon.checkpoints.gguf.rope import FACTORS
 from gnomon.checkpoints.gguf.settings import read_settings
 from gnomon.checkpoints.gguf.tokenizer import read_tokenizer
-from gnomon.checkpoints.weights import faults, give, on_meta
+from gnomon.checkpoints.weights import faults, give
 from gnomon.errors import BadInput, BadValue, unknown
 from gnomon.models import Model, ModelConfig
+from gnomon.models.meta import on_meta
 
 
 def load(path: str | Path, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32) -> Model:

@@ -17,6 +17,7 @@ from gnomon.checkpoints.native import unwrapped
 from gnomon.data import atomic
 from gnomon.errors import BadValue, unknown
 from gnomon.models import ModelConfig
+from gnomon.models.as_built import held
 
 Precision = Literal["float32", "float16", "q8_0"]
 FILE_TYPES = {"float32": 0, "float16": 1, "q8_0": 7}  # llama.cpp's numbers for what most tensors are
@@ -35,17 +36,18 @@ def save(model: nn.Module, path: str | Path, dtype: Precision = "float32") -> Pa
     if dtype not in get_args(Precision):
         raise unknown("dtype of a GGUF file", dtype, get_args(Precision))
     model = unwrapped(model)
-    weights = {name: weight.detach() for name, weight in model.state_dict().items()}
+    found = held(model)
+    config, weights = found.config, {name: weight.detach() for name, weight in found.weights.items()}
     shapes = {name: tuple(weight.shape) for name, weight in weights.items()}
     whole = {arch: tensor_shapes(parts(family, shapes), shapes) for arch, family in FAMILIES.items()}
-    family, keys, factors = describe(model.config, whole)
+    family, keys, factors = describe(config, whole)
     about: dict[str, Any] = {
         "general.architecture": family.arch, "general.file_type": np.uint32(FILE_TYPES[dtype]),
         "general.quantization_version": np.uint32(2), **{f"{family.arch}.{key}": v for key, v in keys.items()},
         **({"tokenizer.ggml.model": "no_vocab"} if model.tokenizer is None else describe_tokenizer(model.tokenizer)),
     }  # fmt: skip
     tensors = {name: np.array(values, np.float32) for name, values in factors.items()}
-    _write(Path(path), about, tensors, Pieces(family, model.config, weights), whole[family.arch], dtype)
+    _write(Path(path), about, tensors, Pieces(family, config, weights), whole[family.arch], dtype)
     return Path(path)
 
 

@@ -17,7 +17,6 @@ OFFSET = 2
 
 
 def _read(keys: Keys, **more: Any) -> ModelConfig:
-    keys.must("extra_pos_embeddings", OFFSET)
     keys.must("normalize_before", False)
     keys.must("do_blenderbot_90_layernorm", False)
     keys.must("add_final_layer_norm", False)
@@ -47,6 +46,7 @@ def _both(keys: Keys, name: str) -> int:
 
 def read_bart(keys: Keys) -> ModelConfig:
     """Learned positions from row 2 on."""
+    keys.must("extra_pos_embeddings", OFFSET)
     keys.must("static_position_embeddings", False)
     keys.must("normalize_embedding", True)
     position = get("learned", offset=OFFSET)

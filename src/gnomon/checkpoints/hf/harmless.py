@@ -38,7 +38,8 @@ _REASONS: Mapping[str, str] = {
         bloom.attention_softmax_in_fp32 bloom.skip_bias_add bloom.skip_bias_add_qkv mpt.init_device mpt.init_config
         mpt.verbose mpt.embedding_fraction mpt.attn_config.attn_impl""",
     "a length or a table that this family's code does not look at": """
-        gpt2.n_ctx bloom.seq_length bloom.offset_alibi mpt.learned_pos_emb t5.n_positions smollm3.max_window_layers""",
+        gpt2.n_ctx bloom.seq_length bloom.offset_alibi mpt.learned_pos_emb t5.n_positions
+        marian.extra_pos_embeddings smollm3.max_window_layers""",
     "an object of settings is no model": "mpt.attn_config.is_encoder_decoder",
     "hidden_activation is what counts": "gemma3_text.hidden_act",
 }

@@ -11,13 +11,15 @@ from gnomon.checkpoints.hf.family import Family
 from gnomon.checkpoints.hf.keys import Keys
 from gnomon.checkpoints.hf.registry import family_of
 from gnomon.checkpoints.hf.table import Line
-from gnomon.checkpoints.native import fitting, plain_name, read_json
-from gnomon.checkpoints.weights import Weights, enough, faults, give, on_meta, open_weights
+from gnomon.checkpoints.native import fitting, read_json
+from gnomon.checkpoints.weights import Weights, enough, faults, give, open_weights
 from gnomon.data import Tokenizer
 from gnomon.data.tokenizer import SENTENCEPIECE_FILES
 from gnomon.errors import BadInput, GnomonError
 from gnomon.models import Model, Writer
 from gnomon.models.config import Pooling
+from gnomon.models.meta import on_meta
+from gnomon.models.names import plain_name
 
 TOKENIZERS = (("tokenizer.json",), ("vocab.json", "merges.txt"), *((name,) for name in SENTENCEPIECE_FILES))
 CONFIG, POOLING = "config.json", "1_Pooling/config.json"

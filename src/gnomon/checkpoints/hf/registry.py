@@ -19,9 +19,9 @@ from gnomon.checkpoints.hf.llama import LLAMA, MISTRAL, QWEN2, QWEN3, SMOLLM3
 from gnomon.checkpoints.hf.opt import OPT
 from gnomon.checkpoints.hf.phi3 import PHI3
 from gnomon.checkpoints.hf.t5 import T5 as T5_FAMILY
-from gnomon.checkpoints.weights import on_meta
 from gnomon.errors import BadInput, BadValue, GnomonError, unknown
 from gnomon.models import ModelConfig
+from gnomon.models.meta import on_meta
 from gnomon.positions import Spec
 
 FITS: tuple[int, int, list[str]] = (0, 0, [])

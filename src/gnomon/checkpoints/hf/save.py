@@ -7,8 +7,9 @@ from torch import nn
 
 from gnomon.checkpoints.hf.load import GENERATION, POOLING
 from gnomon.checkpoints.hf.registry import family_for, whole
-from gnomon.checkpoints.native import draft, plain_name, unwrapped, write_json, write_tensors
+from gnomon.checkpoints.native import draft, unwrapped, write_json, write_tensors
 from gnomon.models import Model, Writer
+from gnomon.models.as_built import held
 
 
 def save_hf(model: nn.Module, folder: str | Path, family: str | None = None) -> Path:
@@ -16,19 +17,20 @@ def save_hf(model: nn.Module, folder: str | Path, family: str | None = None) -> 
 
     family   the model_type to write it as; default: the first that can say all that the model's config says
 
-    Raises BadValue where none can, and says what gets lost. What the folder held stays whole until all is written.
+    Raises BadValue where none can, and says what gets lost; also for a model that is not what its config builds. What
+    the folder held stays whole until all is written.
     """
     inner = unwrapped(model)
-    kind = family_for(inner.config, family)
-    about = kind.write(whole(inner.config))
-    own = {plain_name(name): weight.detach() for name, weight in inner.state_dict().items()}
+    found = held(inner)
+    config, own = found.config, {name: weight.detach() for name, weight in found.weights.items()}
+    kind = family_for(config, family)
+    about = kind.write(whole(config))
     tensors = {
-        entry.theirs: entry.how.join([own[name] for name in entry.ours], inner.config)
-        for entry in kind.lines(inner.config, own)
+        entry.theirs: entry.how.join([own[name] for name in entry.ours], config) for entry in kind.lines(config, own)
     }
-    if not inner.config.tied:  # then that library ties nothing, not even the two sides' tables
+    if not config.tied:  # then that library ties nothing, not even the two sides' tables
         tensors |= {name: tensors[kind.twins[name]].clone() for name in kind.copies}
-    if inner.config.head == "pooled":  # the body alone, which has no name for itself
+    if config.head == "pooled":  # the body alone, which has no name for itself
         tensors = {name.removeprefix(kind.prefix): tensor for name, tensor in tensors.items()}
     dtype = str(next(iter(own.values())).dtype).removeprefix("torch.")
     marks = _marks(inner, about)
@@ -37,7 +39,7 @@ def save_hf(model: nn.Module, folder: str | Path, family: str | None = None) -> 
         write_tensors(new / "model.safetensors", tensors, {"format": "pt"})
         if isinstance(inner, Writer):
             write_json(new / GENERATION, marks)
-        if inner.config.head == "pooled" and not inner.config.pooler:
+        if config.head == "pooled" and not config.pooler:
             _write_pooling(new, inner)
         if inner.tokenizer is not None:
             inner.tokenizer.save(new)
