@@ -187,7 +187,9 @@ class Layout:
 
     def _map(self, f: Any, kind: Kind | None = None) -> "Layout":
         doc = None if self.doc is None else f(self.doc)
-        return Layout(f(self.pos), f(self.step), doc, f(self.length), kind or self.kind)
+        pos = f(self.pos)
+        step = pos if self.step is self.pos else f(self.step)
+        return Layout(pos, step, doc, f(self.length), kind or self.kind)
 
     def _gapped(self) -> Kind:
         """The kind of some of these tokens, where they may not follow one another."""
@@ -248,7 +250,9 @@ class Layout:
         if self.shape[1] == 0:
             return Layout.dense(B, n, self.device)
         if self.kind == "dense":
-            pos, step = self.pos[:, -1:] + ahead, self.step[:, -1:] + ahead
+            pos = self.pos[:, -1:] + ahead
+            # one tensor stays one: compiled code is compiled anew where two of its inputs begin or cease to be the same
+            step = pos if self.step is self.pos else self.step[:, -1:] + ahead
             return Layout(pos, step, None, pos[:, -1:].expand_as(pos) + 1, "dense")
         step = torch.where(self.real, self.step, -1)  # (B, T)
         last = step.argmax(1, keepdim=True)  # (B, 1): slot of the newest real token
@@ -264,7 +268,9 @@ class Layout:
         """These tokens and then `other`'s, side by side in memory. Two dense layouts stay dense: the second must
         continue the first (it does when it came from `then`)."""
         if self.kind == other.kind == "dense":
-            pos, step = torch.cat([self.pos, other.pos], 1), torch.cat([self.step, other.step], 1)
+            pos = torch.cat([self.pos, other.pos], 1)
+            same = self.step is self.pos and other.step is other.pos
+            step = pos if same else torch.cat([self.step, other.step], 1)
             return Layout(pos, step, None, other.length[:, -1:].expand_as(pos), "dense")
         kind: Kind = other.kind if self.kind == other.kind else "custom"
         if {self.kind, other.kind} <= {"dense", "padded"}:

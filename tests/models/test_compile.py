@@ -52,3 +52,14 @@ def test_forty_steps_are_compiled_at_most_three_times(position, kind, at):
             token = ids[:, n : n + 1]
             torch.testing.assert_close(step(token, cache=cache), model(token, cache=plain), atol=1e-5, rtol=1e-5)
     assert counter.frame_count <= 3
+
+
+@pytest.mark.parametrize(("position", "kind"), [("rope", "growing"), ("learned", "preallocated")])
+def test_forty_steps_from_an_empty_cache_are_compiled_at_most_three_times(position, kind):
+    """For nothing held, for one token held, and for all that follows."""
+    model, counter, ids = small(position).eval(), CompileCounter(), torch.randint(11, (2, 40))
+    step, cache = torch.compile(model, backend=counter), model.cache(kind, capacity=64)
+    with torch.no_grad():
+        steps = [step(ids[:, n : n + 1], cache=cache) for n in range(40)]
+        torch.testing.assert_close(torch.cat(steps, 1), model(ids), atol=1e-5, rtol=1e-5)
+    assert counter.frame_count <= 3
