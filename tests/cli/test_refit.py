@@ -50,8 +50,8 @@ def test_a_table_that_ended_has_numbers_afterwards(folder, tmp_path):
     shown = run("extend", folder / "learned", "--to", 128, "--method", "tile", "--format", "native", "-o",
                 tmp_path / "out", "--json", *texts(folder))  # fmt: skip
     told = json.loads(shown.stdout)["loss_by_position"]
-    assert [s["nats"] is None for s in told["before"]] == [False, True]
-    assert [s["nats"] is None for s in told["after"]] == [False, False]
+    assert [s["nats"] is None for s in told["before"]] == [False, False, False, True]
+    assert [s["nats"] is None for s in told["after"]] == [False] * 4
 
 
 def test_another_encoding_says_what_went_and_what_came(folder, tmp_path):

@@ -23,8 +23,10 @@ def corpus(n=6, length=300):
 
 def test_stretches_double_and_cover_everything():
     assert stretches(1000) == [(0, 64), (64, 128), (128, 256), (256, 512), (512, 1000)]
-    assert stretches(64) == [(0, 64)]
-    assert stretches(10) == [(0, 10)]
+    assert stretches(512)[0] == (0, 64)
+    assert stretches(64) == [(0, 8), (8, 16), (16, 32), (32, 64)]
+    assert stretches(10) == [(0, 1), (1, 2), (2, 4), (4, 8), (8, 10)]
+    assert stretches(1) == [(0, 1)]
 
 
 def test_each_stretch_is_the_mean_of_what_its_tokens_cost():
@@ -53,7 +55,7 @@ def test_the_head_answers_some_tokens_at_a_time_and_each_as_it_would_all(monkeyp
 
 def test_where_a_table_ends_there_is_no_number():
     m, rows = model("learned", max_positions=100), beginnings(corpus(), BYTES, 256, 2)
-    assert [found.nats is None for found in by_position(m, rows)] == [False, True, True]
+    assert [found.nats is None for found in by_position(m, rows)] == [False, False, True, True]
 
 
 def test_documents_that_are_too_short_are_left_out_and_too_few_is_an_error():

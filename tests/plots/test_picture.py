@@ -1,19 +1,26 @@
 """What holds for every picture: it saves itself whole, reads well in three languages, and leaves nothing behind."""
 
 import itertools
+import re
 import subprocess
 import sys
 from functools import cache
 
+import numpy as np
 import pytest
 import torch
+from matplotlib.colors import to_hex
 
 import gnomon as gn
 from gnomon import plots
 from gnomon.data import Tokenizer
 from gnomon.errors import BadInput, BadValue
 from gnomon.glossary import LANGUAGES
-from gnomon.plots.style import drawable, drawing
+from gnomon.lab.by_position import Stretch, stretches
+from gnomon.plots.by_position import losses_by_position
+from gnomon.plots.style import drawable, drawing, spread
+from gnomon.plots.vector_map import vector_map
+from gnomon.train.measure import Measure
 
 
 def _model(**changes):
@@ -21,6 +28,18 @@ def _model(**changes):
     model = gn.DecoderOnly.from_preset("mini-llama", n_layers=2, **changes)
     model.tokenizer = Tokenizer.bytes()
     return model
+
+
+def _by_position(lang, edges=(0, 8, 16, 32, 64), short=5):
+    nats = [Measure(3 - n / 4, 2.9 - n / 4, 3.1 - n / 4, 8) for n in range(len(edges))]
+    stretches = [Stretch(a, b, nats[n]) for n, (a, b) in enumerate(itertools.pairwise(edges))]
+    cut = [s if n < short else Stretch(s.start, s.stop, None) for n, s in enumerate(stretches)]
+    return losses_by_position({"one": stretches, "other": cut}, 32, lang)
+
+
+def _map(lang):
+    torch.manual_seed(0)
+    return vector_map(torch.randn(9, 4), list("abcdefghi"), [n % 3 for n in range(9)], "sentences", lang)
 
 
 PICTURES = {
@@ -39,6 +58,9 @@ PICTURES = {
     "inspect sinusoidal": lambda lang: plots.inspect(_model(position="sinusoidal"), "mordió $5").picture(lang),
     "inspect none": lambda lang: plots.inspect(_model(position="none"), "dog" * 20).picture(lang),
     "order": lambda lang: plots.order(lang, ("rope",)).picture(),
+    "by position": _by_position,
+    "by position, one ends early": lambda lang: _by_position(lang, (0, 64, 128, 256, 512, 1024, 2048), 4),
+    "map": _map,
 }
 
 
@@ -75,6 +97,15 @@ def test_no_text_leaves_the_page_and_no_two_labels_overlap(name, lang):
         assert box.y1 <= page.y1 + 1, text.get_text()
     for (text, box), (other, its) in itertools.combinations(shown, 2):
         assert not box.padded(-2).overlaps(its.padded(-2)), f"{text.get_text()!r} lies over {other.get_text()!r}"
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+@pytest.mark.parametrize("name", PICTURES)
+def test_numbers_in_a_picture_are_those_of_its_language(name, lang):
+    """A decimal comma in Spanish and Portuguese, a point in English; four digits and more in groups of three."""
+    shown = [text.get_text() for text, _ in texts(picture(name, lang).figure)] + [picture(name, lang).alt]
+    wrong = r"\d,\d" if lang == "en" else r"\d\.\d"
+    assert not [text for text in shown if re.search(wrong, text) or re.search(r"(?<![.,\d])\d{4}", text)]
 
 
 @pytest.mark.parametrize("name", PICTURES)
@@ -157,3 +188,44 @@ def test_a_picture_of_the_wrong_kind_of_encoding_is_refused():
         plots.buckets("alibi")
     with pytest.raises(BadValue, match="learned has no wavelengths"):
         plots.wavelengths(gn.positions.get("learned", max_positions=8))
+
+
+@pytest.mark.parametrize("name", ["alibi", "alibi, both sides, 12 heads", "t5"])
+def test_a_line_leads_from_the_end_of_each_curve_to_its_name(name):
+    """Every name has a leader of its own colour, which begins where the curve of that colour ends."""
+    figure = picture(name, "en").figure
+    texts(figure)
+    for axes in figure.axes:
+        ends = {line.get_color(): (line.get_xdata()[-1], line.get_ydata()[-1]) for line in axes.get_lines()}
+        names = {text.get_color(): text.get_window_extent() for text in axes.texts if text.get_text()}
+        leaders = {text.arrow_patch.get_edgecolor(): text for text in axes.texts if text.arrow_patch is not None}
+        assert len(names) == len(leaders) == len(ends) > 2
+        for (colour, end), leader in zip(sorted(ends.items()), sorted(leaders.items()), strict=True):
+            assert to_hex(leader[0]) == colour
+            path = leader[1].arrow_patch.get_transform().transform_path(leader[1].arrow_patch.get_path()).vertices
+            points = [tuple(path[0]), tuple(path[-1])]
+            there = axes.transData.transform(end)
+            nearest = min(points, key=lambda point: np.hypot(*(np.array(point) - there)))
+            furthest = max(points, key=lambda point: np.hypot(*(np.array(point) - there)))
+            np.testing.assert_allclose(nearest, there, atol=0.5)
+            assert names[colour].padded(6).contains(*furthest)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_places_for_names_keep_their_order_and_distance_and_move_no_further_than_they_must(seed):
+    rng = np.random.default_rng(seed)
+    wanted = sorted(rng.choice([0.0, 0.5, 1.0], 6) + rng.normal(0, 0.01, 6))
+    places = spread(wanted, 0.1, -1.0, 2.0)
+    assert all(b - a >= 0.1 - 1e-9 for a, b in itertools.pairwise(places))
+    assert spread([0.0, 0.4, 0.9], 0.1, -1.0, 2.0) == [0.0, 0.4, 0.9]
+    middle = spread([0.5, 0.5, 0.5], 0.1, -1.0, 2.0)
+    np.testing.assert_allclose(middle, [0.4, 0.5, 0.6])
+    squeezed = spread([0.95, 0.99, 1.0], 0.1, 0.0, 1.0)
+    np.testing.assert_allclose(squeezed, [0.8, 0.9, 1.0])
+
+
+def test_loss_by_position_of_a_short_text_is_a_curve():
+    for length in (16, 64, 100, 512):
+        assert len(stretches(length)) >= 4
+    axes = _by_position("en").figure.axes[0]
+    assert all(len(line.get_xdata()) >= 4 for line in axes.get_lines() if line.get_marker() == "o")

@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from gnomon import __version__
-from gnomon.cli.options import device_option, json_option, threads_option
+from gnomon.cli.options import device_option, json_option, lang_option, threads_option
 from gnomon.cli.output import print_json
+from gnomon.glossary import Words, words
 
 LIBRARIES = ("torch", "numpy", "safetensors", "tokenizers", "click", "tqdm", "matplotlib")
 SIZE = 256  # of the square matrices whose product is timed
@@ -18,14 +19,15 @@ SIZE = 256  # of the square matrices whose product is timed
 @click.command("doctor")
 @device_option
 @threads_option
+@lang_option
 @json_option
-def command(device: str, threads: int | None, as_json: bool) -> None:
+def command(device: str, threads: int | None, lang: str, as_json: bool) -> None:
     """Say what this machine has, what `auto` chooses on it, and how fast it multiplies in each dtype."""
     report = examine(device, threads)
     if as_json:
         print_json(report)
     else:
-        click.echo(_written(report))
+        click.echo(_written(report, words("doctor", lang)))
 
 
 def examine(device: str = "auto", threads: int | None = None) -> dict[str, Any]:
@@ -69,19 +71,20 @@ def _speeds(device: str) -> dict[str, float]:
     return {name: round(2e-9 * SIZE**3 / matmul_seconds(DTYPES[name], device, SIZE), 1) for name in names}
 
 
-def _written(report: dict[str, Any]) -> str:
-    speeds = "   ".join(f"{name} {speed:g}" for name, speed in report["matmul_gflops"].items())
+def _written(report: dict[str, Any], w: Words) -> str:
+    speeds = "   ".join(f"{name} {w.number(speed, 'g')}" for name, speed in report["matmul_gflops"].items())
     text, cache = report["text"], report["cache"]
     rows = {
         "gnomon": f"{report['gnomon']}, Python {report['python']}, {report['platform']}",
-        "libraries": "   ".join(f"{name} {number}" for name, number in report["libraries"].items()),
-        "devices": f"{', '.join(report['devices'])}; in use: {report['device']}",
-        "threads": f"{report['threads']} on {report['cores']} cores",
-        "products": f"{speeds}   GFLOP/s, {SIZE} x {SIZE}; auto is {report['dtype']}",
-        "text": f"{text['name']}: {text['bytes'] / 1e6:.1f} MB in {text['files']} files, the default to train on",
-        "cache": f"{cache['folder']}, {cache['bytes'] / 1e6:.1f} MB",
+        w("libraries"): "   ".join(f"{name} {number}" for name, number in report["libraries"].items()),
+        w("devices"): w("in_use", devices=", ".join(report["devices"]), device=report["device"]),
+        w("threads"): w("on_cores", threads=report["threads"], cores=report["cores"]),
+        w("products"): w("speeds", speeds=speeds, size=SIZE, dtype=report["dtype"]),
+        w("text"): w("text_is", name=text["name"], megabytes=text["bytes"] / 1e6, files=text["files"]),
+        w("cache"): f"{cache['folder']}, {w.number(cache['bytes'] / 1e6, '.1f')} MB",
     }
-    return "\n".join(f"{name:10} {value}" for name, value in rows.items())
+    width = max(10, *map(len, rows))
+    return "\n".join(f"{name:{width}} {value}" for name, value in rows.items())
 
 
 __all__ = ["command", "examine"]

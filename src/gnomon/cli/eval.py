@@ -11,11 +11,13 @@ from gnomon.cli.options import (
     dtype_option,
     import_option,
     json_option,
+    lang_option,
     quiet_option,
     threads_option,
 )
 from gnomon.cli.output import measures_json, print_json
 from gnomon.errors import BadInput, BadValue
+from gnomon.glossary import words
 
 if TYPE_CHECKING:
     from gnomon.data import Tokenizer
@@ -31,10 +33,18 @@ if TYPE_CHECKING:
 @dtype_option
 @threads_option
 @import_option
+@lang_option
 @json_option
 @quiet_option
 def command(
-    run: Path, data: tuple[str, ...], device: str, dtype: str, threads: int | None, as_json: bool, quiet: bool
+    run: Path,
+    data: tuple[str, ...],
+    device: str,
+    dtype: str,
+    threads: int | None,
+    lang: str,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Measure the model of the run folder RUN: loss, perplexity, and what its task is measured by.
 
@@ -55,7 +65,7 @@ def command(
     if as_json:
         print_json({"run": run, "task": kind.name, **measures_json(evaluation)})
     else:
-        click.echo(f"{run}: {kind.name}\n{_table(evaluation)}")
+        click.echo(f"{run}: {kind.name}\n{_table(evaluation, lang)}")
 
 
 def _as_trained(run: Path, model: "Model", quiet: bool) -> "tuple[Kind, Task, TrainConfig]":
@@ -104,14 +114,17 @@ def _tokenizer(run: Path, model: "Model") -> "Tokenizer":
     return model.tokenizer
 
 
-def _table(evaluation: "Evaluation") -> str:
+def _table(evaluation: "Evaluation", lang: str) -> str:
     from gnomon.train.evaluation import written
 
+    w = words("eval", lang)
+
     rows = [
-        (name, written(name, m.value), f"{written(name, m.low)} to {written(name, m.high)}", str(m.count))
+        (name, value, w("to", low=low, high=high), w.number(m.count))
         for name, m in evaluation.measures.items()
+        for value, low, high in [[written(name, x, lang) for x in (m.value, m.low, m.high)]]
     ]
-    rows.insert(0, ("", "measured", "95 % interval", "of"))
+    rows.insert(0, ("", w("measured"), w("interval"), w("of")))
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     lines = [
         f"{row[0]:{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]:>{widths[2]}}  {row[3]:>{widths[3]}}" for row in rows

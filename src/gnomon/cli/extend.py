@@ -5,8 +5,17 @@ from pathlib import Path
 import click
 
 from gnomon.cli.config import plain_settings
-from gnomon.cli.options import TakesModel, device_option, import_option, json_option, quiet_option, threads_option
+from gnomon.cli.options import (
+    TakesModel,
+    device_option,
+    import_option,
+    json_option,
+    lang_option,
+    quiet_option,
+    threads_option,
+)
 from gnomon.cli.refitting import FORMATS, before_and_after, free, measure_options, report, save
+from gnomon.glossary import said
 
 
 @click.command("extend", cls=TakesModel)
@@ -21,6 +30,7 @@ from gnomon.cli.refitting import FORMATS, before_and_after, free, measure_option
 @device_option
 @threads_option
 @import_option
+@lang_option
 @json_option
 @quiet_option
 def command(
@@ -36,6 +46,7 @@ def command(
     picture: Path | None,
     device: str,
     threads: int | None,
+    lang: str,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -57,10 +68,11 @@ def command(
     set_threads(threads)
     old = load(model, device=device)
     refit = extend(old, to, method, trained, **plain_settings(sets=settings))
-    found = before_and_after(old, refit.model, sources, to, count, quiet)
+    found = before_and_after(old, refit.model, sources, to, count, quiet, lang)
     save(refit.model, output, kind)
     length = old.config.max_positions if trained is None else trained
-    report(f"{model}: {method}, {length} to {to} tokens", refit, found, output, picture, length, as_json)
+    what = said("refit", "extended", model=model, method=method, trained=length, to=to)
+    report(what, refit, found, output, picture, length, lang, as_json)
 
 
 __all__ = ["command"]

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gnomon.cli.options import TakesModel, device_option, import_option, json_option, threads_option
+from gnomon.cli.options import TakesModel, device_option, import_option, json_option, lang_option, threads_option
 from gnomon.cli.output import print_json
+from gnomon.glossary import numeral
 
 if TYPE_CHECKING:
     from gnomon.tasks.masked import Guess
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
 @device_option
 @threads_option
 @import_option
+@lang_option
 @json_option
-def command(run: Path, text: str, top: int, device: str, threads: int | None, as_json: bool) -> None:
+def command(run: Path, text: str, top: int, device: str, threads: int | None, lang: str, as_json: bool) -> None:
     """Guess what stands in each [MASK] of TEXT, with the model that `gnomon train --task masked` left in RUN.
 
     A gap is one token, and each is guessed by itself.
@@ -37,11 +39,11 @@ def command(run: Path, text: str, top: int, device: str, threads: int | None, as
         plain = [[guess._asdict() for guess in guesses] for guesses in gaps]
         print_json({"run": run, "text": text, "filled": best, "gaps": plain})
     else:
-        click.echo("\n\n".join([best, *map(_written, gaps)]))
+        click.echo("\n\n".join([best, *(_written(guesses, lang) for guesses in gaps)]))
 
 
-def _written(guesses: "list[Guess]") -> str:
-    return "\n".join(f"  {guess.probability:7.2%}  {guess.token}" for guess in guesses)
+def _written(guesses: "list[Guess]", lang: str) -> str:
+    return "\n".join(f"  {numeral(guess.probability, '.2%', lang):>7}  {guess.token}" for guess in guesses)
 
 
 __all__ = ["command"]

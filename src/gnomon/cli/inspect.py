@@ -18,7 +18,7 @@ from gnomon.cli.options import (
 )
 from gnomon.cli.output import print_json
 from gnomon.errors import BadValue
-from gnomon.glossary import grouped
+from gnomon.glossary import Words, said, translated, words
 
 if TYPE_CHECKING:
     from gnomon.models import DecoderOnly, Model
@@ -83,9 +83,9 @@ def command(
         picture_format(output)
     set_threads(threads)
     changes = plain_settings(config_file, settings) | ({} if position is None else {"position": position})
-    source = str(run) if run is not None else f"{preset} with random weights (seed {seed})"
+    source = str(run) if run is not None else said("inspect", "random", preset=preset, seed=str(seed))
     if text is None and ids is None:
-        _positions_of(source, _any_model(run, preset, changes), trained, as_json)
+        _positions_of(source, _any_model(run, preset, changes), trained, words("inspect", lang), as_json)
         return
     model = _model(run, preset, changes, seed, text is not None).to(resolve_device(device))
     seen = inspect(model, text if text is not None else _numbers(ids or ""), top)
@@ -95,11 +95,12 @@ def command(
     if as_json:
         print_json({"model": source, **seen.to_dict(), "timing": timed and vars(timed), "file": output})
         return
-    click.echo(_written(source, model, seen))
+    w = words("inspect", lang)
+    click.echo(_written(source, model, seen, w))
     if timed is not None:
-        click.echo("\n" + _timed(timed))
+        click.echo("\n" + _timed(timed, w))
     if output is not None:
-        click.echo(f"\n{output}: the same as a picture")
+        click.echo("\n" + w("as_a_picture", file=output))
 
 
 def _model(run: Path | None, preset: str | None, changes: dict[str, Any], seed: int, reads_text: bool) -> "DecoderOnly":
@@ -127,11 +128,11 @@ def _any_model(run: Path | None, preset: str | None, changes: dict[str, Any]) ->
     return load(run) if run is not None else build(named(str(preset), **changes))
 
 
-def _positions_of(source: str, model: "Model", trained: int | None, as_json: bool) -> None:
+def _positions_of(source: str, model: "Model", trained: int | None, w: Words, as_json: bool) -> None:
     """What kind of position the model has."""
     c = model.config
     trained = c.max_positions if trained is None else trained
-    found = [
+    found: list[dict[str, Any]] = [
         {"encoding": e.name, "acts": e.acts, "layers": model.layers_of(e), "says": e.describe(trained)}
         for e in model.encodings()
         if e.name != "none" or c.at_input.name == "none"
@@ -139,14 +140,16 @@ def _positions_of(source: str, model: "Model", trained: int | None, as_json: boo
     if as_json:
         print_json({"model": source, "trained": trained, "encodings": found})
         return
-    length = "" if trained is None else f", trained to {grouped(trained)} tokens"
-    click.echo(f"{source}: {c.architecture}, {c.n_layers} layers, width {c.d_model}, {c.n_heads} heads{length}")
+    sizes = {"layers": c.n_layers, "width": c.d_model, "heads": c.n_heads, "architecture": c.architecture}
+    key, sizes = ("a_model", sizes) if trained is None else ("a_trained_model", {**sizes, "trained": trained})
+    click.echo(w(key, source=translated(source, w.lang), **sizes))
     for encoding in found:
-        click.echo(f"\n{encoding['encoding']}, in {encoding['layers']}")
+        layers = translated(encoding["layers"], w.lang)
+        click.echo("\n" + w("encoding_in", name=encoding["encoding"], layers=layers))
         for sentence in encoding["says"]:
-            click.echo(f"    {sentence}")
+            click.echo(f"    {translated(sentence, w.lang)}")
     if trained is None:
-        click.echo("\nGive --trained LENGTH to see what happens past it.")
+        click.echo("\n" + w("give_trained"))
 
 
 def _numbers(text: str) -> list[int]:
@@ -165,74 +168,71 @@ def _repeated(model: "DecoderOnly", ids: list[int]) -> list[int]:
     return (ids * length)[:length]
 
 
-def _timed(timing: "Timing") -> str:
-    return (
-        f"timing: {timing.tokens} tokens at once {1000 * timing.parallel:.1f} ms, one after another "
-        f"{1000 * timing.sequential:.1f} ms, {timing.ratio:.1f} times as long for the same logits "
-        f"(largest difference {timing.difference:.0e})"
-    )
+def _timed(timing: "Timing", w: Words) -> str:
+    return w(
+        "timing", tokens=timing.tokens, parallel=1000 * timing.parallel, sequential=1000 * timing.sequential,
+        ratio=timing.ratio, difference=timing.difference,
+    )  # fmt: skip
 
 
-def _written(source: str, model: "DecoderOnly", seen: "Inspection") -> str:
+def _written(source: str, model: "DecoderOnly", seen: "Inspection", w: Words) -> str:
     c, (T, D), V = model.config, seen.vectors.shape, len(seen.logits)
-    scale = "" if model.input.tokens.scale == 1 else f", times {model.input.tokens.scale:g}"
-    acts = {"input": "added to the vectors", "rotation": "turns q and k", "score": "added to the scores"}
-    where = "; ".join(f"{e.name}, {acts.get(e.acts, 'acts nowhere')}" for e in seen.encodings)
+    tokens = model.input.tokens
+    table = w(
+        "table_rows", shape=f"({c.vocab_size}, {tokens.weight.shape[1]})",
+        scale="" if tokens.scale == 1 else w("times", scale=float(tokens.scale)),
+    )  # fmt: skip
+    where = "; ".join(f"{e.name}, {w(f'acts_{e.acts}')}" for e in seen.encodings)
     shape = f"(1, {T}, {D})" if seen.position is not None else "-"
     lines = [
-        f"{source}: {c.n_layers} layers, width {c.d_model}, {c.n_heads} heads",
+        w("model", source=translated(source, w.lang), layers=c.n_layers, width=c.d_model, heads=c.n_heads),
         "",
         _step("ids", f"(1, {T})", " ".join(map(str, seen.ids[:SHOWN])) + (" ..." if T > SHOWN else "")),
-        _step(
-            "token vectors",
-            f"(1, {T}, {D})",
-            f"rows of a ({c.vocab_size}, {model.input.tokens.weight.shape[1]}) table{scale}",
-        ),
-        _step("position", shape, where),
-        _step("input", f"(1, {T}, {D})", "what the first layer reads:"),
+        _step(w("token_vectors"), f"(1, {T}, {D})", table),
+        _step(w("step_position"), shape, where),
+        _step(w("step_input"), f"(1, {T}, {D})", w("first_reads")),
         "",
-        *_vectors(seen),
+        *_vectors(seen, w),
         "",
-        _step(
-            "attention", f"{c.n_layers} x (1, {c.n_heads}, {T}, {T})", "where the last token looks, mean over heads:"
-        ),
+        _step(w("step_attention"), f"{c.n_layers} x (1, {c.n_heads}, {T}, {T})", w("last_looks")),
         "",
-        *(_looks(seen, layer) for layer in range(len(seen.attention))),
+        *(_looks(seen, layer, w) for layer in range(len(seen.attention))),
         "",
-        _step("output", f"(1, {T}, {D})", "what the head reads"),
-        _step("logits", f"(1, {T}, {V})", "after the last token:"),
+        _step(w("step_output"), f"(1, {T}, {D})", w("head_reads")),
+        _step("logits", f"(1, {T}, {V})", w("after_last")),
         "",
-        *(_guess(guess) for guess in seen.guesses),
+        *(_guess(guess, w) for guess in seen.guesses),
     ]
     return "\n".join(lines)
 
 
 def _step(name: str, shape: str, what: str) -> str:
-    return f"{name:<15} {shape:<22} {what}"
+    return f"{name:<16} {shape:<22} {what}"
 
 
-def _vectors(seen: "Inspection") -> list[str]:
+def _vectors(seen: "Inspection", w: Words) -> list[str]:
     """A row per token: its length, that of its position, and the first numbers of what enters the first layer."""
-    width = max(len(token) for token in seen.tokens[:SHOWN])
-    width = max(width, len("token"))
-    rows = [f"    {'':>3} {'token':<{width}} {'id':>6} {'|token|':>8} {'|position|':>10}   first numbers of the input"]
-    for t, (i, token) in enumerate(zip(seen.ids[:SHOWN], seen.tokens[:SHOWN], strict=True)):
-        position = "-" if seen.position is None else f"{float(seen.position[t % len(seen.position)].norm()):.3f}"
-        numbers = " ".join(f"{float(x):+.3f}" for x in seen.hidden[0][t, :NUMBERS])
-        rows.append(
-            f"    {t:>3} {token:<{width}} {i:>6} {float(seen.vectors[t].norm()):>8.3f} {position:>10}   {numbers}"
-        )
+    token, position = w("token"), f"|{w('step_position')}|"
+    width = max(*(len(text) for text in seen.tokens[:SHOWN]), len(token))
+    heads = f"{'id':>6} {f'|{token}|':>8} {position:>10}   {w('first_numbers')}"
+    rows = [f"    {'':>3} {token:<{width}} {heads}"]
+    for t, (i, text) in enumerate(zip(seen.ids[:SHOWN], seen.tokens[:SHOWN], strict=True)):
+        added = "-" if seen.position is None else w.number(float(seen.position[t % len(seen.position)].norm()), ".3f")
+        numbers = " ".join(w.number(float(x), "+.3f") for x in seen.hidden[0][t, :NUMBERS])
+        length = w.number(float(seen.vectors[t].norm()), ".3f")
+        rows.append(f"    {t:>3} {text:<{width}} {i:>6} {length:>8} {added:>10}   {numbers}")
     hidden = len(seen.ids) - SHOWN
-    return rows + ([f"    ... {hidden} more (--json has all)"] if hidden > 0 else [])
+    return rows + ([f"    {w('more', count=hidden)}"] if hidden > 0 else [])
 
 
-def _looks(seen: "Inspection", layer: int) -> str:
+def _looks(seen: "Inspection", layer: int, w: Words) -> str:
     looks = "   ".join(f"{key} {seen.tokens[key]} {weight:.0%}" for key, weight in seen.looks(layer))
-    return f"    layer {layer + 1:<3} {looks}"
+    return f"    {w('layer_number', number=layer + 1):<9} {looks}"
 
 
-def _guess(guess: Any) -> str:
-    return f"    {guess.probability:>8.3%}  {guess.logit:>+8.3f}  {guess.id:>6}  {guess.token}"
+def _guess(guess: Any, w: Words) -> str:
+    probability, logit = w.number(guess.probability, ".3%"), w.number(guess.logit, "+.3f")
+    return f"    {probability:>8}  {logit:>8}  {guess.id:>6}  {guess.token}"
 
 
 __all__ = ["command"]

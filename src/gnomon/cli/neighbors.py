@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gnomon.cli.options import TakesModel, import_option, json_option, threads_option
+from gnomon.cli.options import TakesModel, import_option, json_option, lang_option, threads_option
 from gnomon.cli.output import print_json
 from gnomon.errors import BadInput, BadValue
+from gnomon.glossary import numeral
 
 if TYPE_CHECKING:
     from gnomon.models import Model
@@ -28,6 +29,7 @@ Near = Mapping[str, Sequence["Neighbor"]]
 @click.option("--map", "drawn", type=click.Path(path_type=Path), help="Draw a map into this .png or .svg file.")
 @threads_option
 @import_option
+@lang_option
 @json_option
 def command(
     run: Path,
@@ -36,6 +38,7 @@ def command(
     sentences: Path | None,
     drawn: Path | None,
     threads: int | None,
+    lang: str,
     as_json: bool,
 ) -> None:
     """Show the tokens that MODEL keeps nearest to each WORD, by the cosine of their vectors.
@@ -57,10 +60,10 @@ def command(
     model = load(run)
     if lines is None:
         found: Near = {word: neighbors(model, word, top) for word in words}
-        picture = None if drawn is None else _map_of_tokens(model, found)
+        picture = None if drawn is None else _map_of_tokens(model, found, lang)
     else:
         found = _alike(model, words, lines, top)
-        picture = None if drawn is None else _map_of_sentences(model, found, lines)
+        picture = None if drawn is None else _map_of_sentences(model, found, lines, lang)
     if picture is not None and drawn is not None:
         picture.save(drawn)
     if as_json:
@@ -68,13 +71,15 @@ def command(
         print_json({"run": run, "found": plain, "file": drawn})
         return
     heads = found if lines is not None else tokenizer_of(model).tokens(token_id(model, word) for word in found)
-    parts = ["\n".join([head, *map(_line, near)]) for head, near in zip(heads, found.values(), strict=True)]
+    parts = [
+        "\n".join([head, *(_line(n, lang) for n in near)]) for head, near in zip(heads, found.values(), strict=True)
+    ]
     click.echo("\n\n".join([*parts, *([] if drawn is None else [str(drawn)])]))
 
 
-def _line(near: "Neighbor") -> str:
+def _line(near: "Neighbor", lang: str) -> str:
     text = near.text if len(near.text) <= WIDTH else near.text[: WIDTH - 1] + "\N{HORIZONTAL ELLIPSIS}"
-    return f"  {near.cosine:6.3f}  {text}"
+    return f"  {numeral(near.cosine, '.3f', lang):>6}  {text}"
 
 
 def _lines(path: Path) -> list[str]:
@@ -105,23 +110,22 @@ def _alike(model: "Model", queries: Sequence[str], lines: Sequence[str], top: in
     return found
 
 
-def _map_of_tokens(model: "Model", found: Near) -> "Picture":
+def _map_of_tokens(model: "Model", found: Near, lang: str) -> "Picture":
     """The words with their neighbours; without words every token of the table, named where it is a word."""
     from gnomon.models.nearness import token_id, token_vectors, tokenizer_of, written_tokens
     from gnomon.plots.vector_map import vector_map
 
     tokenizer, table = tokenizer_of(model), token_vectors(model)
     ids, groups = _grouped((token_id(model, word), [n.place for n in near]) for word, near in found.items())
-    note = "Tokens by their rows in the table, each brought to length 1, on the plane where they differ most."
     if not found:
         ids = written_tokens(tokenizer)
         words = [i for i in ids if tokenizer.decode([i]).strip().isalpha()]
         ids = sorted(words, key=lambda i: -len(tokenizer.decode([i]).strip())) + sorted(set(ids) - set(words))
         groups = [None] * len(ids)
-    return vector_map(table[ids], tokenizer.tokens(ids), groups, "What the model keeps close together", note)
+    return vector_map(table[ids], tokenizer.tokens(ids), groups, "tokens", lang)
 
 
-def _map_of_sentences(model: "Model", found: Near, lines: Sequence[str]) -> "Picture":
+def _map_of_sentences(model: "Model", found: Near, lines: Sequence[str], lang: str) -> "Picture":
     """The queries with their neighbours among all lines."""
     from gnomon.models.nearness import sentence_vectors
     from gnomon.plots.vector_map import vector_map
@@ -131,8 +135,7 @@ def _map_of_sentences(model: "Model", found: Near, lines: Sequence[str]) -> "Pic
     places = [*(-1 - n for n in range(len(found))), *range(len(lines))]
     texts = [*found, *lines]
     groups = [group_of.get(place) for place in places]
-    note = "Sentences by their pooled vectors, each brought to length 1, on the plane where they differ most."
-    return vector_map(sentence_vectors(model, texts), texts, groups, "What the model keeps close together", note)
+    return vector_map(sentence_vectors(model, texts), texts, groups, "sentences", lang)
 
 
 def _grouped(found: Iterable[tuple[int, Sequence[int]]]) -> tuple[list[int], list[int | None]]:

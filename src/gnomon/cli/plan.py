@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gnomon.cli.config import plain_settings
-from gnomon.cli.options import config_options, import_option, json_option
+from gnomon.cli.options import config_options, import_option, json_option, lang_option
 from gnomon.cli.output import print_json
-from gnomon.glossary import grouped
+from gnomon.glossary import Words, words
 
 if TYPE_CHECKING:
     from gnomon.models import ModelConfig
@@ -26,6 +26,7 @@ WIDTH = 15  # of a column of numbers
 @click.option("--batch", type=click.IntRange(min=1), default=1, show_default=True, help="Rows in the cache.")
 @config_options
 @import_option
+@lang_option
 @json_option
 def command(
     preset: str,
@@ -34,6 +35,7 @@ def command(
     batch: int,
     config_file: Path | None,
     settings: tuple[str, ...],
+    lang: str,
     as_json: bool,
 ) -> None:
     """Count the parameters of PRESET by part, tied and untied, and its cache by context length.
@@ -50,7 +52,7 @@ def command(
     if as_json:
         print_json(report)
     else:
-        click.echo(_written(planned, report))
+        click.echo(_written(planned, report, words("plan", lang)))
 
 
 def _report(preset: str, planned: "Plan", contexts: list[int], batch: int) -> dict[str, Any]:
@@ -74,28 +76,36 @@ def _report(preset: str, planned: "Plan", contexts: list[int], batch: int) -> di
     }
 
 
-def _written(planned: "Plan", report: dict[str, Any]) -> str:
+def _written(planned: "Plan", report: dict[str, Any], w: Words) -> str:
     c, parameters = planned.config, report["parameters"]
     parts = {name: n for name, n in parameters.items() if name not in ("input_layer", "total") and n}
     lines = [
-        f"{report['preset']}: {_depth(c)} layers, width {c.d_model}, {c.n_heads} heads, {c.vocab_size} tokens, "
-        f"position {_named(c.position)}, head {_head(c)}",
+        w(
+            "model",
+            preset=report["preset"],
+            depth=_depth(c),
+            width=c.d_model,
+            heads=c.n_heads,
+            tokens=c.vocab_size,
+            position=_named(c.position),
+            head=_head(c, w),
+        ),
         "",
-        *(_row(name.replace("_", "-"), grouped(n)) for name, n in parts.items()),
-        _row("total", grouped(parameters["total"])) + "   parameters",
-        _row("input layer", grouped(parameters["input_layer"])) + "   of them",
+        *(_row(w(name), w.number(n)) for name, n in parts.items()),
+        _row(w("total"), w.number(parameters["total"])) + f"   {w('parameters')}",
+        _row(w("input_layer"), w.number(parameters["input_layer"])) + f"   {w('of_them')}",
         "",
-        *_tied_or_not(planned),
+        *_tied_or_not(planned, w),
         _row("", *DTYPES),
-        _row("weights", *_sizes(report["weights_bytes"])),
-        *(_row(f"cache, {grouped(row['context'])}", *_sizes(row)) for row in report["cache_bytes"]),
+        _row(w("weights"), *_sizes(report["weights_bytes"], w)),
+        *(_row(w("cache", context=row["context"]), *_sizes(row, w)) for row in report["cache_bytes"]),
         "",
-        _of_the_cache(planned),
+        _of_the_cache(planned, w),
     ]
     if report["batch"] > 1:
-        lines.append(f"The cache is that of {report['batch']} rows.")
+        lines.append(w("rows", batch=report["batch"]))
     if c.window is not None:
-        lines.append(f"Its window of {_windows(c)} tokens bounds the cache.")
+        lines.append(w("window", windows=_windows(c, w)))
     return "\n".join(lines)
 
 
@@ -103,34 +113,29 @@ def _depth(c: "ModelConfig") -> str:
     return f"{c.n_layers} + {c.depth}" if c.architecture == "encoder-decoder" else str(c.n_layers)
 
 
-def _head(c: "ModelConfig") -> str:
+def _head(c: "ModelConfig", w: Words) -> str:
     over_words = c.head in ("tokens", "masked")
-    return ("tied" if c.tied else "untied") if over_words else c.head
+    return w("tied" if c.tied else "untied") if over_words else str(c.head)
 
 
-def _windows(c: "ModelConfig") -> str:
+def _windows(c: "ModelConfig", w: Words) -> str:
     each = c.window if isinstance(c.window, tuple) else (c.window,)
-    return ", ".join("all" if window is None else grouped(window) for window in each)
+    return ", ".join(w("all") if window is None else w.number(window) for window in each)
 
 
-def _tied_or_not(planned: "Plan") -> list[str]:
+def _tied_or_not(planned: "Plan", w: Words) -> list[str]:
     """What a table for the output alone would cost; nothing where there is no such output."""
     if planned.tied == planned.untied:
         return []
-    more = f"   {planned.untied / planned.tied - 1:+.1%}"
-    return [_row("tied", grouped(planned.tied)), _row("untied", grouped(planned.untied)) + more, ""]
+    more = f"   {w.number(planned.untied / planned.tied - 1, '+.1%')}"
+    return [_row(w("tied"), w.number(planned.tied)), _row(w("untied"), w.number(planned.untied)) + more, ""]
 
 
-def _of_the_cache(planned: "Plan") -> str:
+def _of_the_cache(planned: "Plan", w: Words) -> str:
     if planned.numbers_per_token == 0:
-        return "An encoder reads every text in one piece and keeps no cache."
-    each = (
-        "A token" if planned.config.architecture == "decoder-only" else "A token of the target, and one of the source,"
-    )
-    return (
-        f"{each} leaves {grouped(planned.numbers_per_token)} numbers in the cache: a key and a value of each key/value "
-        "head in each layer."
-    )
+        return w("no_cache")
+    key = "a_token" if planned.config.architecture == "decoder-only" else "two_tokens"
+    return w(key, numbers=planned.numbers_per_token)
 
 
 def _named(position: Any) -> str:
@@ -139,24 +144,24 @@ def _named(position: Any) -> str:
     return ", ".join(repr(spec) if spec.options else spec.name for spec in each)
 
 
-def _sizes(row: Mapping[str, int]) -> list[str]:
-    return [size(row[dtype]) for dtype in DTYPES]
+def _sizes(row: Mapping[str, int], w: Words) -> list[str]:
+    return [size(row[dtype], w) for dtype in DTYPES]
 
 
 def _row(name: str, *values: str) -> str:
     return f"{name:<18}" + "".join(f"{value:>{WIDTH}}" for value in values)
 
 
-def size(n_bytes: int) -> str:
+def size(n_bytes: int, w: Words = words("plan")) -> str:  # noqa: B008  a constant
     """Bytes for people, in powers of 1000.
 
     >>> size(75_497_472)
     '75.5 MB'
     """
     if n_bytes < 1000:
-        return f"{n_bytes} bytes"
+        return w("bytes", n=n_bytes)
     power = min((len(str(n_bytes)) - 1) // 3, 4)
-    return f"{n_bytes / 1000**power:.1f} {('kB', 'MB', 'GB', 'TB')[power - 1]}"
+    return f"{w.number(n_bytes / 1000**power, '.1f')} {('kB', 'MB', 'GB', 'TB')[power - 1]}"
 
 
 __all__ = ["command", "size"]

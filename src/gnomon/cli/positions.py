@@ -4,19 +4,20 @@ from typing import Any
 
 import click
 
-from gnomon.cli.options import import_option, json_option
+from gnomon.cli.options import import_option, json_option, lang_option
 from gnomon.cli.output import print_json
+from gnomon.glossary import Words, translated, words
 
 SIZES = {"d_model": 512, "d_head": 64, "n_heads": 8, "max_positions": 2048}  # of the model whose parameters are counted
-TITLES = ("name", "acts at", "kind", "parameters", "past the training length", "paper")
-ACTS = {"nowhere": "nowhere", "input": "the input", "rotation": "queries, keys", "score": "the score"}
+TITLES = ("name", "acts_at", "kind", "parameters", "beyond", "paper")
 
 
 @click.command("positions")
 @click.option("--markdown", is_flag=True, help="Print the table as Markdown, as it stands in the README.")
 @import_option
+@lang_option
 @json_option
-def command(markdown: bool, as_json: bool) -> None:
+def command(markdown: bool, lang: str, as_json: bool) -> None:
     """List the position encodings: where each acts, its parameters, what to expect past the training length.
 
     Parameters are those of a model of width 512 with 8 heads and 2048 positions. Encodings of your own join the list
@@ -26,11 +27,12 @@ def command(markdown: bool, as_json: bool) -> None:
     if as_json:
         print_json({"sizes": SIZES, "positions": found})
         return
-    rows = [TITLES, *(_cells(row) for row in found)]
+    w = words("positions", lang)
+    rows = [tuple(w(title) for title in TITLES), *(_cells(row, w, markdown) for row in found)]
     click.echo(_markdown(rows) if markdown else _columns(rows))
     if not markdown:
         sizes = ", ".join(f"{name} {n}" for name, n in SIZES.items())
-        click.echo(f"\nParameters for {sizes}. Choose one by name: position=gn.positions.get('rope', base=1e6).")
+        click.echo("\n" + w("sizes", sizes=sizes, example="position=gn.positions.get('rope', base=1e6)"))
 
 
 def listing() -> list[dict[str, Any]]:
@@ -67,10 +69,12 @@ def _parameters(name: str) -> int | None:
     return sum(p.numel() for p in module.parameters())
 
 
-def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    kind = "-" if row["acts"] == "nowhere" else "relative" if row["relative"] else "absolute"
-    parameters = "?" if row["parameters"] is None else f"{row['parameters']:,}"
-    return row["name"], ACTS[row["acts"]], kind, parameters, row["beyond"], row["paper"]
+def _cells(row: dict[str, Any], w: Words, plain: bool) -> tuple[str, ...]:
+    """plain: digits in groups by commas, as in the README"""
+    kind = "-" if row["acts"] == "nowhere" else w("relative" if row["relative"] else "absolute")
+    n = row["parameters"]
+    parameters = "?" if n is None else f"{n:,}" if plain else w.number(n)
+    return row["name"], w(row["acts"]), kind, parameters, translated(row["beyond"], w.lang), row["paper"]
 
 
 def _columns(rows: list[tuple[str, ...]]) -> str:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gnomon.cli.options import TakesModel, device_option, import_option, json_option, threads_option
+from gnomon.cli.options import TakesModel, device_option, import_option, json_option, lang_option, threads_option
 from gnomon.cli.output import print_json
 from gnomon.errors import BadInput, BadValue
+from gnomon.glossary import numeral
 
 if TYPE_CHECKING:
     from gnomon.data.spans import Span
@@ -24,8 +25,9 @@ SHOWN = 5  # classes printed
 @device_option
 @threads_option
 @import_option
+@lang_option
 @json_option
-def command(run: Path, text: str, device: str, threads: int | None, as_json: bool) -> None:
+def command(run: Path, text: str, device: str, threads: int | None, lang: str, as_json: bool) -> None:
     """Let the model in RUN read TEXT (- for standard input): its spans, or its class with probabilities.
 
     RUN is the folder of a model trained with --task spans or --task classes. On a terminal spans are coloured.
@@ -45,7 +47,7 @@ def command(run: Path, text: str, device: str, threads: int | None, as_json: boo
     if head == "labels":
         _spans(run, model, text, as_json)
     else:
-        _classes(run, model, text, as_json)
+        _classes(run, model, text, lang, as_json)
 
 
 def _instead(model: "Model") -> str:
@@ -84,7 +86,7 @@ def _colour(kind: str, kinds: list[str]) -> str:
     return COLOURS[kinds.index(kind) % len(COLOURS)]
 
 
-def _classes(run: Path, model: "Model", text: str, as_json: bool) -> None:
+def _classes(run: Path, model: "Model", text: str, lang: str, as_json: bool) -> None:
     from gnomon.tasks.classes import classify
 
     found = classify(model, text, _length(run, 128))
@@ -93,7 +95,9 @@ def _classes(run: Path, model: "Model", text: str, as_json: bool) -> None:
         print_json({"run": run, "text": text, "label": found[0][0], "classes": classes})
         return
     width = max(len(label) for label, _ in found[:SHOWN])
-    click.echo("\n".join(f"{label:<{width}}  {probability:7.2%}" for label, probability in found[:SHOWN]))
+    click.echo(
+        "\n".join(f"{label:<{width}}  {numeral(probability, '.2%', lang):>7}" for label, probability in found[:SHOWN])
+    )
 
 
 def _length(run: Path, default: int) -> int:

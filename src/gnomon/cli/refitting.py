@@ -8,7 +8,7 @@ import click
 
 from gnomon.cli.output import print_json
 from gnomon.errors import BadInput, BadValue
-from gnomon.glossary import grouped
+from gnomon.glossary import Words, translated, words
 
 if TYPE_CHECKING:
     from gnomon.data.store import Ints
@@ -68,7 +68,7 @@ def documents(model: "Model", sources: tuple[str, ...], length: int, count: int)
     return beginnings(Corpus.open(sources), model.tokenizer, length, count)
 
 
-def measured(model: "Model", rows: "Ints", name: str, quiet: bool) -> "list[Stretch]":
+def measured(model: "Model", rows: "Ints", name: str, quiet: bool, w: Words) -> "list[Stretch]":
     """Loss by position, under a progress bar."""
     from tqdm import tqdm
 
@@ -76,18 +76,19 @@ def measured(model: "Model", rows: "Ints", name: str, quiet: bool) -> "list[Stre
     from gnomon.models import DecoderOnly
 
     assert isinstance(model, DecoderOnly)
-    with tqdm(total=len(rows), desc=f"measuring {name}", unit="doc", leave=False, disable=quiet) as bar:
+    about = w("measuring", name=w(name))
+    with tqdm(total=len(rows), desc=about, unit="doc", leave=False, disable=quiet) as bar:
         return by_position(model, rows, lambda: bar.update(1))
 
 
 def before_and_after(
-    old: "Model", new: "Model", sources: tuple[str, ...], length: int, count: int, quiet: bool
+    old: "Model", new: "Model", sources: tuple[str, ...], length: int, count: int, quiet: bool, lang: str
 ) -> "dict[str, list[Stretch]]":
     """Loss by position of both on the same documents; nothing where there is nothing to measure."""
-    rows = documents(old, sources, length, count)
+    rows, w = documents(old, sources, length, count), words("refit", lang)
     if rows is None:
         return {}
-    return {"before": measured(old, rows, "before", quiet), "after": measured(new, rows, "after", quiet)}
+    return {name: measured(model, rows, name, quiet, w) for name, model in (("before", old), ("after", new))}
 
 
 def report(
@@ -97,13 +98,15 @@ def report(
     output: Path,
     picture: Path | None,
     trained: int | None,
+    lang: str,
     as_json: bool,
 ) -> None:
     """Say what changed and what it did."""
+    w = words("refit", lang)
     if picture is not None and found:
         from gnomon.plots.by_position import losses_by_position
 
-        losses_by_position(found, trained).save(picture)
+        losses_by_position({w(name): stretches for name, stretches in found.items()}, trained, lang).save(picture)
     if as_json:
         print_json({
             "what": what, "output": output, "kept": refit.kept, "notes": refit.notes,
@@ -113,12 +116,13 @@ def report(
             "loss_by_position": {name: [_as_json(s) for s in stretches] for name, stretches in found.items()},
         })  # fmt: skip
         return
-    lines = [what, f"    {grouped(refit.kept)} numbers are bit for bit as they were"]
-    lines += [f"    gone: {name} {shape}" for name, shape in refit.removed.items()]
-    lines += [f"    new:  {name} {shape}" for name, shape in refit.added.items()]
-    lines += [f"    {note}" for note in refit.notes]
+    width = max(len(w("gone")), len(w("new")))
+    lines = [translated(what, lang), f"    {w('kept', count=refit.kept)}"]
+    lines += [f"    {w('gone'):<{width}} {name} {shape}" for name, shape in refit.removed.items()]
+    lines += [f"    {w('new'):<{width}} {name} {shape}" for name, shape in refit.added.items()]
+    lines += [f"    {translated(note, lang)}" for note in refit.notes]
     if found:
-        lines += ["", "nats per token", *_table(found)]
+        lines += ["", w("nats"), *_table(found, w)]
     click.echo("\n".join([*lines, "", f"{output}" + (f", {picture}" if picture is not None and found else "")]))
 
 
@@ -126,18 +130,20 @@ def _as_json(stretch: "Stretch") -> dict[str, Any]:
     return {"start": stretch.start, "stop": stretch.stop, "nats": stretch.nats and asdict(stretch.nats)}
 
 
-def _table(found: "dict[str, list[Stretch]]") -> list[str]:
+def _table(found: "dict[str, list[Stretch]]", w: Words) -> list[str]:
     first = next(iter(found.values()))
-    rows = [f"    {'positions':<16}" + "".join(f"{name:>26}" for name in found)]
+    rows = [f"    {w('positions'):<16}" + "".join(f"{w(name):>26}" for name in found)]
     for n, stretch in enumerate(first):
-        where = f"{grouped(stretch.start)} to {grouped(stretch.stop)}"
-        rows.append(f"    {where:<16}" + "".join(f"{_cell(stretches[n]):>26}" for stretches in found.values()))
+        where = w("to", start=stretch.start, stop=stretch.stop)
+        rows.append(f"    {where:<16}" + "".join(f"{_cell(stretches[n], w):>26}" for stretches in found.values()))
     return rows
 
 
-def _cell(stretch: "Stretch") -> str:
-    m = stretch.nats
-    return "no such positions" if m is None else f"{m.value:.3f} [{m.low:.3f}, {m.high:.3f}]"
+def _cell(stretch: "Stretch", w: Words) -> str:
+    if stretch.nats is None:
+        return w("no_positions")
+    value, low, high = (w.number(x, ".3f") for x in (stretch.nats.value, stretch.nats.low, stretch.nats.high))
+    return f"{value} [{low}{', ' if w.lang == 'en' else '; '}{high}]"
 
 
 __all__ = ["FORMATS", "before_and_after", "free", "measure_options", "report", "save"]

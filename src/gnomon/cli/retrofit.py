@@ -5,8 +5,17 @@ from pathlib import Path
 import click
 
 from gnomon.cli.config import plain_settings
-from gnomon.cli.options import TakesModel, device_option, import_option, json_option, quiet_option, threads_option
+from gnomon.cli.options import (
+    TakesModel,
+    device_option,
+    import_option,
+    json_option,
+    lang_option,
+    quiet_option,
+    threads_option,
+)
 from gnomon.cli.refitting import FORMATS, before_and_after, free, measure_options, report, save
+from gnomon.glossary import said
 
 
 @click.command("retrofit", cls=TakesModel)
@@ -24,6 +33,7 @@ from gnomon.cli.refitting import FORMATS, before_and_after, free, measure_option
 @device_option
 @threads_option
 @import_option
+@lang_option
 @json_option
 @quiet_option
 def command(
@@ -38,6 +48,7 @@ def command(
     picture: Path | None,
     device: str,
     threads: int | None,
+    lang: str,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -59,9 +70,10 @@ def command(
     old = load(model, device=device)
     refit = retrofit(old, get(position, **plain_settings(sets=settings)))
     length = min(old.config.max_positions or 1024, 1024) if length is None else length
-    found = before_and_after(old, refit.model, sources, length, count, quiet)
+    found = before_and_after(old, refit.model, sources, length, count, quiet, lang)
     save(refit.model, output, kind)
-    report(f"{model}: now with {position}", refit, found, output, picture, None, as_json)
+    what = said("refit", "retrofitted", model=model, position=position)
+    report(what, refit, found, output, picture, None, lang, as_json)
 
 
 __all__ = ["command"]

@@ -17,7 +17,8 @@ from gnomon.lab.protocols import Floats, nats_per_token, possible
 from gnomon.models import DecoderOnly
 from gnomon.train.measure import Measure, ratio
 
-FIRST = 64  # tokens of the first stretch; each of the others is as long as all before it
+FIRST = 64  # tokens of the first stretch, at most; each of the others is as long as all before it
+FEWEST = 4  # stretches, so that there is a curve to be seen in a short text too
 LONGEST = 16  # bytes a token is at most taken to stand for, when documents are chosen that may be long enough
 
 
@@ -73,10 +74,14 @@ def by_position(model: DecoderOnly, rows: Ints, on_document: Callable[[], object
 
 
 def stretches(length: int) -> list[tuple[int, int]]:
-    """0 to 64, 64 to 128, 128 to 256 and so on up to `length`."""
+    """0 to 64, 64 to 128, 128 to 256 and so on up to `length`; from 0 to 32, 16, ... where there would be fewer than
+    four."""
+    first = FIRST
+    while first > 1 and first * 2 ** (FEWEST - 1) > length:
+        first //= 2
     edges = [0]
     while edges[-1] < length:
-        edges.append(min(length, max(FIRST, 2 * edges[-1])))
+        edges.append(min(length, max(first, 2 * edges[-1])))
     return list(pairwise(edges))
 
 

@@ -10,6 +10,7 @@ from torch import nn
 from gnomon.data import Tokenizer
 from gnomon.embed import InputLayer, Placing, Tied, Untied
 from gnomon.errors import BadValue
+from gnomon.glossary import Said, said
 from gnomon.layout import Layout
 from gnomon.models.config import ModelConfig, Settings, preset
 from gnomon.models.heads import Head, TokenHead
@@ -60,15 +61,19 @@ class Model(nn.Module):
     def layers_of(self, position: PositionEncoding) -> str:
         """Where one of the model's encodings acts, in words, such as "layers 2, 4 of the encoder"."""
         if position.acts == "input":
-            return "the input"
-        places = []
+            return said("encodings", "the_input")
+        places: list[Said] = []
         for name, part in self.named_children():
             if isinstance(part, Stack) and any(p is position for p in part.encodings()):
-                where = "" if name == "stack" else f" of the {name}"
                 mine = [n for n in range(len(part.blocks)) if part.position_of(n) is position]
                 numbers = ", ".join(str(n + 1) for n in mine)
-                places.append(("all layers" if len(mine) == len(part.blocks) else f"layers {numbers}") + where)
-        return " and ".join(places)
+                whole = len(mine) == len(part.blocks)
+                here = said("encodings", "all_layers") if whole else said("encodings", "layers", numbers=numbers)
+                of = {"layers": here, "part": said("encodings", name)} if name in ("encoder", "decoder") else {}
+                places.append(said("encodings", "of_part", **of) if of else here)
+        if len(places) < 2:
+            return places[0] if places else ""
+        return said("encodings", "and", first=places[0], second=places[1])
 
     def check(self, at: Layout) -> None:
         """Raise BadValue if an encoding has no meaning at these positions, before anything is computed."""

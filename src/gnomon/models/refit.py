@@ -12,6 +12,7 @@ import torch
 
 from gnomon.embed import Placing
 from gnomon.errors import BadValue, unknown
+from gnomon.glossary import said
 from gnomon.models.architectures import build
 from gnomon.models.as_built import held
 from gnomon.models.config import ModelConfig, as_position
@@ -47,9 +48,9 @@ def retrofit(model: Model, position: Any, max_positions: int | None = None) -> R
     """
     chosen, old = as_position(position), held(model).config
     config = replace(old, position=chosen, max_positions=max_positions or old.max_positions)
-    notes = ["Train it for a while before you judge it: gnomon train --from."]
+    notes: list[str] = [said("refit", "train")]
     if config.at_input.name == "none" and model.config.at_input.name != "none":
-        notes.insert(0, f"Token vectors no longer have {model.config.at_input.name} positions added.")
+        notes.insert(0, said("refit", "removed", name=model.config.at_input.name))
     return _rebuilt(model, config, notes)
 
 
@@ -78,8 +79,8 @@ def extend(model: Model, to: int, method: str, trained: int | None = None, **opt
     scaled = [_scaled(spec, to / trained, method, trained, options) if spec in far else spec for spec in specs]
     position = tuple(scaled) if isinstance(old.position, tuple) else scaled[0]
     config = replace(old, position=position, max_positions=to)
-    others = "shorter texts as before" if method == "dynamic" else "shorter texts too"
-    return _rebuilt(model, config, [f"{to} tokens are read by {method} scaling of {trained}, {others}."])
+    key = "scaled_by_length" if method == "dynamic" else "scaled"
+    return _rebuilt(model, config, [said("refit", key, to=to, method=method, trained=trained)])
 
 
 def _seeing_far(config: ModelConfig) -> list[Spec]:
@@ -112,7 +113,7 @@ def _grown(model: Model, old: ModelConfig, to: int, method: str) -> Refit:
         for name, table in tables.items()
         if isinstance(table, Learned)
     }
-    note = "The rows it was trained with are as they were." if method != "interpolate" else "Every row moved a little."
+    note = said("refit", "rows_moved" if method == "interpolate" else "rows_stay")
     return _rebuilt(model, replace(old, max_positions=to), [note], longer)
 
 

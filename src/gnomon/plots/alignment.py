@@ -95,7 +95,7 @@ def _draw(
         for layer, line in enumerate(right.subplots(n_layers, n_heads, squeeze=False)):
             for head, one in enumerate(line):
                 _single(one, weights[layer, head], w("head", layer=layer + 1, head=head + 1))
-    return Picture(figure, f"{w('title')}: {' '.join(columns)} -> {' '.join(rows[:-1])}. {w('note')}", facts)
+    return Picture(figure, f"{w('title')}: {' '.join(columns)} -> {' '.join(rows[:-1])}. {w('note')}", facts, lang)
 
 
 def _single(axes: "Axes", weights: Weights, title: str) -> None:

@@ -37,7 +37,7 @@ def bias(
         for axes, label in ((left, "bias"), (right, "weight_factor")):
             axes.set(xlabel=w("back" if causal else "ahead"), ylabel=w(label))
     shown = {f"head_{h + 1}": line.tolist() for h, line in enumerate(lines)}
-    return Picture(figure, f"{title}. {note}", {"gap": gap.tolist(), **shown})
+    return Picture(figure, f"{title}. {note}", {"gap": gap.tolist(), **shown}, lang)
 
 
 def buckets(
@@ -66,7 +66,7 @@ def buckets(
         right.grid(axis="y")
         right.set(xlabel=w("back" if encoding.causal else "ahead"), ylabel=w("bucket"), ylim=(-1, encoding.n_buckets))
     edges = {int(b): int(g) for g, b in reversed(list(zip(gap.abs().tolist(), step.tolist(), strict=True)))}
-    return Picture(figure, f"{title}. {note}", {"first_distance": dict(sorted(edges.items()))})
+    return Picture(figure, f"{title}. {note}", {"first_distance": dict(sorted(edges.items()))}, lang)
 
 
 def bias_by_distance(encoding: PositionEncoding, back: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:

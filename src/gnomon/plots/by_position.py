@@ -6,7 +6,7 @@ from gnomon.errors import BadValue
 from gnomon.glossary import grouped, words
 from gnomon.lab.by_position import Stretch
 from gnomon.plots.picture import Picture
-from gnomon.plots.style import BLUE, GREEN, MUTED, ORANGE, PURPLE, drawing, panels
+from gnomon.plots.style import BLUE, GREEN, MUTED, ORANGE, PURPLE, drawing, name_lines, panels
 
 COLOURS = (BLUE, ORANGE, GREEN, PURPLE)
 
@@ -36,15 +36,25 @@ def losses_by_position(
                 w("trained_on", length=grouped(trained)), (at, 1), xycoords=("data", "axes fraction"), xytext=(4, -11),
                 textcoords="offset points", fontsize=8.5, color=MUTED,
             )  # fmt: skip
+        ends: list[tuple[float, str, str]] = []
         for (name, found), colour in zip(models.items(), COLOURS, strict=False):
             seen = [(n, s.nats) for n, s in enumerate(found) if s.nats is not None]
             x, y = [n for n, _ in seen], [m.value for _, m in seen]
             low, high = [m.low for _, m in seen], [m.high for _, m in seen]
             axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
             axes.plot(x, y, color=colour, marker="o", markersize=4)
-            axes.annotate(name, (x[-1], y[-1]), xytext=(8, 0), textcoords="offset points", va="center", color=colour)
+            if len(x) == len(longest):
+                ends.append((y[-1], name, colour))
+            else:  # it ends early, beside the others: above them or below
+                below = y[-1] < max(s.nats.value for s in (f[x[-1]] for f in models.values()) if s.nats is not None)
+                axes.annotate(
+                    name, (x[-1], y[-1]), xytext=(4, -9 if below else 9), textcoords="offset points",
+                    va="top" if below else "bottom", fontsize=8.5, color=colour,
+                )  # fmt: skip
+        if ends:
+            name_lines(axes, len(longest) - 1, *zip(*ends, strict=True))
     facts = {name: [s.nats and s.nats.value for s in found] for name, found in models.items()}
-    return Picture(figure, f"{title}. {note}", facts)
+    return Picture(figure, f"{title}. {note}", facts, lang)
 
 
 __all__ = ["losses_by_position"]

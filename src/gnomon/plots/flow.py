@@ -29,7 +29,7 @@ def flow(seen: Inspection, lang: str = "en") -> Picture:
         _vectors(top, seen, w)
         _attention(bottom, seen, w)
         _guesses(right, seen, w)
-    return Picture(figure, f"{title}. {note}", {"ids": seen.ids, "tokens": seen.tokens})
+    return Picture(figure, f"{title}. {note}", {"ids": seen.ids, "tokens": seen.tokens}, lang)
 
 
 def _areas(made: Any) -> "list[SubFigure]":
@@ -115,9 +115,14 @@ def _guesses(area: "SubFigure", seen: Inspection, w: Words) -> None:
     axes.tick_params(axis="y", length=0)
     for place, share in zip(places, p, strict=True):
         axes.annotate(
-            f"{100 * share:.2g}%", (share, place), xytext=(4, 0), textcoords="offset points",
+            w.number(share, _digits(share)), (share, place), xytext=(4, 0), textcoords="offset points",
             va="center", fontsize=8.5, color=MUTED,
         )  # fmt: skip
+
+
+def _digits(share: float) -> str:
+    """How a share is written in percent: with two digits that count."""
+    return ".2%" if share < 0.01 else ".1%" if share < 0.1 else ".0%"
 
 
 def _name_tokens(axes: "Axes", tokens: list[str], which: str, size: float = 8.0) -> None:

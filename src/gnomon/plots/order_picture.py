@@ -36,7 +36,7 @@ def draw_order(seen: Order, position: str = "rope") -> Picture:
             _name_words(row[2], seen.b)
             colour_bar(figure, image, row[2], "")
             row[0].set_ylabel(name, fontsize=11, fontweight="bold", labelpad=8)
-    return Picture(figure, f"{title} {note}", seen.to_dict())
+    return Picture(figure, f"{title} {note}", seen.to_dict(), seen.lang)
 
 
 def _name_words(axes: "Axes", shown: Sentence) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gnomon.data.files import atomic
 from gnomon.errors import BadValue
-from gnomon.plots.style import drawing
+from gnomon.plots.style import drawing, write_numbers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,11 +24,16 @@ class Picture:
     figure  the matplotlib figure, yours to change before it is saved
     alt     what is to be seen, in a sentence, for those who do not see it; written into the file too
     facts   the numbers behind the picture, by name
+    lang    the language of its words, in which its axes write their numbers too
     """
 
     figure: "Figure"
     alt: str
     facts: Mapping[str, Any] = field(default_factory=dict)
+    lang: str = "en"
+
+    def __post_init__(self) -> None:
+        write_numbers(self.figure, self.lang)
 
     def save(self, path: str | Path) -> Path:
         """Write a PNG or SVG file, by the suffix of `path`; an older file stays until the new one is complete.

@@ -81,7 +81,7 @@ def scaling(d_k: int = 512, keys: int = 16, draws: int = 20000, seed: int = 0, l
             right.plot(widths, middle, color=colour)
             at = float(np.median(shown.jacobian))
             right.annotate(
-                f"{at:.2f}" if at >= 0.01 else f"{at:.5f}", (d_k, at), xytext=(-6, 7 if scaled else -8),
+                w.number(at, ".2f" if at >= 0.01 else ".5f"), (d_k, at), xytext=(-6, 7 if scaled else -8),
                 textcoords="offset points", ha="right", color=colour,
             )  # fmt: skip
             right.plot([d_k], [at], "o", color=colour, markersize=5)
@@ -96,7 +96,7 @@ def scaling(d_k: int = 512, keys: int = 16, draws: int = 20000, seed: int = 0, l
         for name, scaled in (("scaled", True), ("unscaled", False))
     }
     facts = {"d_k": d_k, "keys": keys, "draws": draws, "seed": seed, "median_jacobian_norm": medians}
-    return Picture(figure, f"{title}. {note}", facts)
+    return Picture(figure, f"{title}. {note}", facts, lang)
 
 
 __all__ = ["Saturation", "jacobian_norm", "saturation", "scaling"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from gnomon.glossary import grouped
+from gnomon.glossary import grouped, localized
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -157,29 +157,78 @@ def mark(axes: "Axes", x: float, text: str) -> None:
 
 
 def name_lines(axes: "Axes", x: float, ends: Sequence[float], names: Sequence[str], colours: Sequence[str]) -> None:
-    """Names at the right end of lines, in their colours, instead of a legend; moved apart where they would overlap.
+    """Names at the right end of lines, in their colours, instead of a legend. Where ends lie so close that names would
+    overlap, these are moved apart, and a thin line leads from each end to its name.
 
     Call it when the axes' limits will not change any more.
     """
+    from matplotlib.transforms import offset_copy
+
+    figure: Any = axes.figure
     low, high = axes.get_ylim()
-    gap = (high - low) * min(0.052, 1 / len(ends))
-    finite = [float(y) if np.isfinite(y) else low for y in ends]
-    order = sorted(range(len(finite)), key=lambda i: finite[i])
-    places = [min(max(finite[i], low), high) for i in order]
-    for n in range(1, len(places)):  # upwards until none touches the one below it
-        places[n] = max(places[n], places[n - 1] + gap)
-    excess = max(places[-1] - high, 0.0)
-    for n in range(len(places) - 1, -1, -1):  # and down again from the top edge
-        places[n] = min(places[n], high - gap * (len(places) - 1 - n)) if excess else places[n]
-    every = -(-len(places) // 18)  # with very many lines, only some are named
-    for i, y in list(zip(order, places, strict=True))[::every]:
+    finite = [min(max(float(y), low), high) if np.isfinite(y) else low for y in ends]
+    every = -(-len(ends) // 18)  # with very many lines, only some are named
+    order = sorted(range(len(finite)), key=lambda i: finite[i])[::every]
+    places = spread([finite[i] for i in order], (high - low) * 0.052, low, high)
+    moved = any(abs(finite[i] - y) > (high - low) * 0.004 for i, y in zip(order, places, strict=True))
+    beside = offset_copy(axes.transData, figure, x=16 if moved else 6, units="points")
+    for i, y in zip(order, places, strict=True):
         axes.annotate(
-            names[i], (x, y), xytext=(6, 0), textcoords="offset points", ha="left", va="center", fontsize=8.5,
-            color=colours[i], annotation_clip=False,
+            names[i], (x, y), xycoords=beside, ha="left", va="center", fontsize=8.5, color=colours[i],
+            annotation_clip=False,
         )  # fmt: skip
+        if moved:
+            axes.annotate(
+                "", (x, finite[i]), xytext=(x, y), textcoords=offset_copy(beside, figure, x=-2, units="points"),
+                annotation_clip=False,
+                arrowprops={"arrowstyle": "-", "color": colours[i], "linewidth": 0.7, "shrinkA": 0, "shrinkB": 0},
+            )  # fmt: skip
+
+
+def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Places at least `gap` apart, within low and high if there is room, as near to the sorted ones wanted as can be:
+    what is too close moves to both sides of its middle."""
+    blocks: list[list[float]] = []  # of places that stand gap apart: the lowest one, and how many they are
+    for y in wanted:
+        blocks.append([y, 1])
+        while len(blocks) > 1 and blocks[-2][0] + gap * blocks[-2][1] > blocks[-1][0]:
+            (y0, n0), (y1, n1) = blocks[-2:]
+            blocks[-2:] = [[(n0 * y0 + n1 * (y1 - gap * n0)) / (n0 + n1), n0 + n1]]
+    places = [y + gap * n for y, count in blocks for n in range(int(count))]
+    for n in range(len(places) - 1, -1, -1):  # down from the top edge, then up from the bottom one
+        places[n] = min(places[n], high - gap * (len(places) - 1 - n))
+    return [max(y, low + gap * n) for n, y in enumerate(places)]
+
+
+def write_numbers(figure: "Figure", lang: str) -> None:
+    """Let every axis of a figure write its numbers as a language writes them."""
+    from matplotlib.ticker import FixedFormatter, Formatter, NullFormatter
+
+    class Localized(Formatter):
+        def __init__(self, inner: Formatter) -> None:
+            self.inner = inner
+
+        def __call__(self, x: float, pos: int | None = None) -> str:
+            return localized(self.inner(x, pos), lang)
+
+        def set_axis(self, axis: Any) -> None:
+            super().set_axis(axis)
+            self.inner.set_axis(axis)
+
+        def set_locs(self, locs: Any) -> None:
+            self.inner.set_locs(locs)
+
+        def get_offset(self) -> str:
+            return localized(self.inner.get_offset(), lang)
+
+    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+        own = axis.get_major_formatter()
+        if not isinstance(own, FixedFormatter | NullFormatter):
+            axis.set_major_formatter(Localized(own))
 
 
 __all__ = [
     "BLUE", "FAINT", "GREEN", "INK", "MUTED", "ORANGE", "ORDERED", "PURPLE", "SHARE", "SIGNED",
     "canvas", "colour_bar", "drawable", "drawing", "heat", "in_order", "mark", "name_lines", "panels", "plain_numbers",
+    "spread", "write_numbers",
 ]  # fmt: skip

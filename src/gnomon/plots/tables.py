@@ -29,7 +29,7 @@ def heat_map(
         image = heat(axes, vectors.T, upright=True)
         axes.set(xlabel=w("position"), ylabel=w("dimension"))
         colour_bar(figure, image, axes, w("value"))
-    return Picture(figure, f"{title}. {note}", {"length": vectors.shape[0], "d_model": vectors.shape[1]})
+    return Picture(figure, f"{title}. {note}", {"length": vectors.shape[0], "d_model": vectors.shape[1]}, lang)
 
 
 def similarity(
@@ -56,7 +56,7 @@ def similarity(
         right.plot(np.arange(length) - middle, cosine[middle], color=BLUE)
         right.set(xlabel=w("offset", middle=middle), ylabel=w("cosine"), ylim=(-1.05, 1.05))
     neighbours = float(np.diagonal(cosine, 1).mean()) if length > 1 else 1.0
-    return Picture(figure, f"{title}. {note}", {"length": length, "cosine_of_neighbours": neighbours})
+    return Picture(figure, f"{title}. {note}", {"length": length, "cosine_of_neighbours": neighbours}, lang)
 
 
 def _table(position: Position, length: int, d_model: int) -> tuple[npt.NDArray[np.float64], PositionEncoding]:

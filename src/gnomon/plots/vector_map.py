@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from gnomon.errors import BadValue
+from gnomon.glossary import words
 from gnomon.models.nearness import plane
 from gnomon.plots.picture import Picture
 from gnomon.plots.style import BLUE, GREEN, INK, MUTED, ORANGE, PURPLE, drawable, drawing, in_order, panels
@@ -18,15 +19,18 @@ if TYPE_CHECKING:
     from matplotlib.transforms import Bbox
 
 COLOURS = (BLUE, ORANGE, GREEN, PURPLE)
+Kind = Literal["tokens", "sentences"]
 LONGEST = 34  # characters of a name on the map
 SMALL, LARGE = 8.0, 9.5  # points
 NAMED = 150  # names that are tried, at most; with fewer, no name stands on another's dot
 
 
 def vector_map(
-    vectors: Float, names: Sequence[str], groups: Sequence[int | None], title: str, note: str = ""
+    vectors: Float, names: Sequence[str], groups: Sequence[int | None], of: Kind = "tokens", lang: str = "en"
 ) -> Picture:
     """Draw vectors (N, D) on the plane of their largest variance.
+
+    of      what they are vectors of, for the header
 
     names   of each; one that has no room beside its dot is left out, those that come first in a group are tried first
     groups  of each the number of its group, which gives it a colour, or None for a plain dot. The first of a group is
@@ -34,6 +38,8 @@ def vector_map(
     """
     if not len(vectors) == len(names) == len(groups):
         raise BadValue(f"there are {len(vectors)} vectors, {len(names)} names and {len(groups)} groups: give as many")
+    w = words("map", lang)
+    title, note = w("title"), w(f"note_{of}")
     places, shares = (x.numpy() for x in plane(vectors))
     kinds = sorted({g for g in groups if g is not None})
     colours = COLOURS[: len(kinds)] if len(kinds) <= len(COLOURS) else in_order(len(kinds))
@@ -48,8 +54,7 @@ def vector_map(
             sizes = [52 if i in heads else 20 for i in own]
             axes.scatter(places[own, 0], places[own, 1], s=sizes, color=colour_of[g], linewidths=0)
         axes.set(
-            xlabel=f"first principal component ({shares[0]:.0%} of the variance)",
-            ylabel=f"second ({shares[1]:.0%})", xticks=[], yticks=[],
+            xlabel=w("first", share=float(shares[0])), ylabel=w("second", share=float(shares[1])), xticks=[], yticks=[],
         )  # fmt: skip
         axes.margins(0.1)
         order = sorted(range(len(names)), key=lambda i: (groups[i] is None, i not in heads))[:NAMED]
@@ -58,7 +63,7 @@ def vector_map(
             for i in order
         ]
         written = _write(figure, axes, labels)
-    return Picture(figure, f"{title}. {note}", {"variance": shares.tolist(), "places": places, "named": written})
+    return Picture(figure, f"{title}. {note}", {"variance": shares.tolist(), "places": places, "named": written}, lang)
 
 
 def _short(name: str) -> str:

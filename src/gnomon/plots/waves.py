@@ -49,7 +49,7 @@ def wavelengths(
         "trained": trained, "pairs": len(waves), "complete_a_turn": int(turning.sum()),
         "shortest": float(waves.min()), "longest": float(waves.max()),
     }  # fmt: skip
-    return Picture(figure, f"{title}. {note}", facts)
+    return Picture(figure, f"{title}. {note}", facts, lang)
 
 
 def scores(
@@ -96,7 +96,7 @@ def scores(
         **{f"{name}_mean": curve.mean(0).tolist() for name, curve in curves.items()},
         **{f"{name}_spread": curve.std(0).tolist() for name, curve in curves.items()},
     }
-    return Picture(figure, f"{title}. {note}", facts)
+    return Picture(figure, f"{title}. {note}", facts, lang)
 
 
 def distances(furthest: int, points: int = 300) -> npt.NDArray[np.int64]:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from gnomon.errors import BadValue, unknown
+from gnomon.glossary import said
 from gnomon.positions.base import PositionEncoding
 from gnomon.shapes import Float, Int
 
@@ -71,14 +72,13 @@ class ALiBi(PositionEncoding):
         """Slopes, and how far each head sees."""
         slopes = self.slopes()
         near, far = math.log(100) / max(slopes), math.log(100) / min(slopes)
-        lines = [
-            f"{self.n_heads} slopes from {max(slopes):.4g} to {min(slopes):.4g} logits per token.",
-            f"Weights fall to a hundredth after {near:.3g} tokens in the steepest head, {far:.4g} in the flattest.",
+        lines: list[str] = [
+            said("encodings", "alibi", heads=self.n_heads, steepest=max(slopes), flattest=min(slopes)),
+            said("encodings", "alibi_hundredth", near=near, far=far),
         ]
         if trained is None:
             return lines
-        furthest = min(slopes) * 2 * trained
-        return [*lines, f"Twice the length: the furthest token is {furthest:.3g} logits down in the flattest head."]
+        return [*lines, said("encodings", "alibi_twice", down=min(slopes) * 2 * trained)]
 
     def extra_repr(self) -> str:
         """Shown by print(module)."""

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from gnomon.errors import BadValue, unknown, wrong
-from gnomon.glossary import synonyms
+from gnomon.glossary import said, synonyms
 from gnomon.layout import Layout, Positions, check_layouts, layout_of, visible
 from gnomon.shapes import Bool, Float, Int
 from gnomon.show import card, matrix_image
@@ -85,7 +85,7 @@ class PositionEncoding(nn.Module):
 
         The base class has no position to speak of.
         """
-        return ["No position: order shows only in who may see whom.", "Twice the length: only more tokens to look at."]
+        return [said("encodings", "none"), said("encodings", "none_twice")]
 
     def query(self, q: Float, tables: Tables) -> Float:
         """Place 2: (B, H, T, C) queries with their positions turned in."""
@@ -407,18 +407,23 @@ def wide(dtype: torch.dtype) -> torch.dtype:
 def turns(trained_with: list[float], now: list[float], trained: int | None) -> list[str]:
     """Sentences about pairs of channels that turn with position, by their frequencies in training and now."""
     waves = [2 * math.pi / theta for theta in trained_with]
-    lines = [f"{len(waves)} pairs of channels, wavelengths from {waves[0]:.4g} to {waves[-1]:.4g} tokens."]
+    lines: list[str] = [said("encodings", "pairs", count=len(waves), first=waves[0], last=waves[-1])]
     if trained is None:
         return lines
     never = [i for i, wave in enumerate(waves) if wave > trained]
     if never:
-        pairs = f"pair {never[0]} does not" if len(never) == 1 else f"pairs {never[0]} to {never[-1]} never do"
-        lines.append(f"{len(waves) - len(never)} of them complete a turn within {trained} tokens; {pairs}.")
+        slow = {"turning": len(waves) - len(never), "trained": trained, "first": never[0]}
+        one = len(never) == 1
+        lines.append(
+            said("encodings", "pairs_one_slow", **slow)
+            if one
+            else said("encodings", "pairs_slow", **slow, last=never[-1])
+        )
     else:
-        lines.append(f"Every pair completes a turn within {trained} tokens.")
+        lines.append(said("encodings", "pairs_all", trained=trained))
     unseen = [i for i in never if 2 * now[i] > trained_with[i] * (1 + 1e-9)]
-    beyond = f"{len(unseen)} pairs turn to angles that they were never trained on." if unseen else "no new angle."
-    return [*lines, f"Twice the length: {beyond}"]
+    twice = said("encodings", "new_angles", count=len(unseen)) if unseen else said("encodings", "no_new_angle")
+    return [*lines, twice]
 
 
 def check_base(base: float) -> None:

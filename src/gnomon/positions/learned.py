@@ -13,6 +13,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from gnomon.errors import BadValue, unknown
+from gnomon.glossary import said
 from gnomon.layout import Layout
 from gnomon.positions.base import PositionEncoding
 from gnomon.shapes import Float
@@ -100,11 +101,13 @@ class Learned(PositionEncoding):
         """Rows, and their sizes."""
         rows = self.weight.detach()[self.offset :].float().norm(dim=1)
         first, last = float(rows[0]), float(rows[-1])
+        table = {"rows": self.max_positions, "width": self.weight.shape[1]}
         return [
-            f"A table of {self.max_positions} trained rows of width {self.weight.shape[1]}"
-            + (f", after {self.offset} that nothing reads." if self.offset else "."),
-            f"Their lengths: {float(rows.mean()):.3g} in the mean, the first {first:.3g}, the last {last:.3g}.",
-            f"Twice the length: an error; position {self.max_positions} has no row.",
+            said("encodings", "learned_after", **table, offset=self.offset)
+            if self.offset
+            else said("encodings", "learned", **table),
+            said("encodings", "learned_lengths", mean=float(rows.mean()), first=first, last=last),
+            said("encodings", "learned_twice", rows=self.max_positions),
         ]
 
     def extra_repr(self) -> str:

@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 import torch
 
 from gnomon.errors import BadValue, unknown, wrong
+from gnomon.glossary import said
 from gnomon.layout import Layout, Positions, layout_of
 from gnomon.positions.base import PositionEncoding, Tables, angles, check_base, turns, wide
 from gnomon.positions.scaling import Scaling, plain_frequencies
@@ -105,19 +106,22 @@ class RoPE(PositionEncoding):
     def describe(self, trained: int | None = None) -> list[str]:
         """Wavelengths, pairs that never complete a turn, scaling."""
         now = [theta for theta in self.frequencies() if theta]  # without the pairs that stand still, the last ones
-        lines = [f"{2 * len(now)} of the {self.d_head} channels of a head turn, base {self.base:g} ({self.pairing})."]
+        about = {"width": self.d_head, "base": self.base, "pairing": self.pairing}
+        lines: list[str] = [said("encodings", "rope", turning=2 * len(now), **about)]
         lines += turns(plain_frequencies(self.base, self.rotary_dim)[: len(now)], now, trained)
         if self.scaling is None:
             return lines
         slower = self.scaling.explain(self.base, self.rotary_dim)[: len(now)]
         stay = sum(factor < 1.001 for factor in slower)
-        others = "" if stay == len(slower) else f", the others up to {max(slower):.4g} times slower"
-        by_length = "" if self.scaling.regime(torch.zeros(1)) is None else ", by the length of each text"
+        settings = ", ".join(f"{key} {value}" for key, value in self.scaling.to_dict().items())
+        by_length = "" if self.scaling.regime(torch.zeros(1)) is None else "_by_length"
+        turn = {"stay": stay, "pairs": len(slower), "magnitude": float(self.scaling.magnitude)}
         return [
             *lines,
-            f"Scaling: {', '.join(f'{key} {value}' for key, value in self.scaling.to_dict().items())}{by_length}.",
-            f"{stay} of {len(slower)} pairs turn as trained{others}; cosines and sines times "
-            f"{self.scaling.magnitude:.4g}.",
+            said("encodings", f"rope_scaling{by_length}", settings=settings),
+            said("encodings", "rope_as_trained", **turn)
+            if stay == len(slower)
+            else said("encodings", "rope_slower", **turn, slower=float(max(slower))),
         ]
 
     def sin_cos(self, at: Layout | Positions) -> tuple[Float, Float]:

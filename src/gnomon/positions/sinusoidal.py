@@ -14,6 +14,7 @@ import numpy.typing as npt
 import torch
 
 from gnomon.errors import BadValue, unknown
+from gnomon.glossary import said
 from gnomon.layout import Layout, Positions
 from gnomon.positions.base import PositionEncoding, angles, check_base, turns
 from gnomon.shapes import Float
@@ -41,7 +42,7 @@ class Sinusoidal(PositionEncoding):
 
     def describe(self, trained: int | None = None) -> list[str]:
         """Wavelengths, and pairs that never complete a turn."""
-        first = f"Sines and cosines of position, added to the token vectors ({self.table})."
+        first = said("encodings", "sinusoidal", table=self.table)
         return [first, *turns(self.frequencies(), self.frequencies(), trained)]
 
     def vectors(self, at: Layout, dtype: torch.dtype = torch.float32) -> Float:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from gnomon.errors import BadValue
+from gnomon.glossary import said
 from gnomon.positions.base import PositionEncoding
 from gnomon.shapes import Float, Int
 
@@ -71,15 +72,15 @@ class T5(PositionEncoding):
     def describe(self, trained: int | None = None) -> list[str]:
         """Buckets, and what they can tell apart."""
         n = self.n_buckets if self.causal else self.n_buckets // 2
-        sides = "looking back" if self.causal else "on either side"
-        lines = [
-            f"A table of {self.n_buckets} buckets x {self.n_heads} heads; {n} of the buckets {sides}.",
-            f"Distances below {n // 2} have one each, the rest share logarithmically up to {self.max_distance}.",
+        table = {"buckets": self.n_buckets, "heads": self.n_heads, "side": n}
+        lines: list[str] = [
+            said("encodings", "t5_back" if self.causal else "t5_sides", **table),
+            said("encodings", "t5_distances", exact=n // 2, furthest=self.max_distance),
         ]
         if trained is None:
             return lines
-        apart = "are told apart no further" if trained >= self.max_distance else "were seen only in part in training"
-        return [*lines, f"Twice the length: distances from {self.max_distance} on {apart}."]
+        twice = "t5_twice" if trained >= self.max_distance else "t5_twice_partly"
+        return [*lines, said("encodings", twice, furthest=self.max_distance)]
 
     def extra_repr(self) -> str:
         """Shown by print(module)."""

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from gnomon.glossary import localized
 from gnomon.train.measure import Floats, Measure, ratio
 
 # How a measure is written where four digits after the point are not the right way; by the first word of its name.
@@ -46,9 +47,9 @@ def metric_name(name: str) -> str:
     return name.lower().replace(" ", "_").replace("-", "_")
 
 
-def written(name: str, value: float) -> str:
-    """The value of a measure for a reader."""
-    return WRITTEN.get(name.partition(" ")[0], "{:.4f}".format)(value)
+def written(name: str, value: float, lang: str = "en") -> str:
+    """The value of a measure for a reader, in the digits of a language."""
+    return localized(WRITTEN.get(name.partition(" ")[0], "{:.4f}".format)(value), lang)
 
 
 def of_losses(nats: Floats, targets: Floats, more: Mapping[str, Measure] | None = None) -> Evaluation:
