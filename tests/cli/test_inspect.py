@@ -109,7 +109,7 @@ def test_without_a_text_it_says_what_kind_of_position_there_is():
     shown = CliRunner().invoke(cli, ["inspect", "--preset", "gpt2-small", "--set", "n_layers=1"])
     assert shown.exit_code == 0, shown.output
     assert "learned, in the input" in shown.output
-    assert "position 1024 has no row" in shown.output
+    assert "position 1\u202f024 has no row" in shown.output
 
 
 def test_layers_with_encodings_of_their_own_are_named():

@@ -78,7 +78,13 @@ def test_a_mistake_is_one_line_and_exit_2(arguments, message):
 
 @pytest.mark.parametrize(
     ("n_bytes", "shown"),
-    [(999, "999 bytes"), (1000, "1.0 kB"), (75_497_472, "75.5 MB"), (2_500_000_000, "2.5 GB"), (10**16, "10000.0 TB")],
+    [
+        (999, "999 bytes"),
+        (1000, "1.0 kB"),
+        (75_497_472, "75.5 MB"),
+        (2_500_000_000, "2.5 GB"),
+        (10**16, "10\u202f000.0 TB"),
+    ],
 )
 def test_sizes_are_for_people(n_bytes, shown):
     assert size(n_bytes) == shown

@@ -184,30 +184,32 @@ def _written(source: str, model: "DecoderOnly", seen: "Inspection", w: Words) ->
     )  # fmt: skip
     where = "; ".join(f"{e.name}, {w(f'acts_{e.acts}')}" for e in seen.encodings)
     shape = f"(1, {T}, {D})" if seen.position is not None else "-"
+    steps = ("token_vectors", "step_position", "step_input", "step_attention", "step_output")
+    width = max(15, *(len(w(key)) for key in steps))
+
+    def step(name: str, shape: str, what: str) -> str:
+        return f"{name:<{width}} {shape:<22} {what}"
+
     lines = [
         w("model", source=translated(source, w.lang), layers=c.n_layers, width=c.d_model, heads=c.n_heads),
         "",
-        _step("ids", f"(1, {T})", " ".join(map(str, seen.ids[:SHOWN])) + (" ..." if T > SHOWN else "")),
-        _step(w("token_vectors"), f"(1, {T}, {D})", table),
-        _step(w("step_position"), shape, where),
-        _step(w("step_input"), f"(1, {T}, {D})", w("first_reads")),
+        step("ids", f"(1, {T})", " ".join(map(str, seen.ids[:SHOWN])) + (" ..." if T > SHOWN else "")),
+        step(w("token_vectors"), f"(1, {T}, {D})", table),
+        step(w("step_position"), shape, where),
+        step(w("step_input"), f"(1, {T}, {D})", w("first_reads")),
         "",
         *_vectors(seen, w),
         "",
-        _step(w("step_attention"), f"{c.n_layers} x (1, {c.n_heads}, {T}, {T})", w("last_looks")),
+        step(w("step_attention"), f"{c.n_layers} x (1, {c.n_heads}, {T}, {T})", w("last_looks")),
         "",
         *(_looks(seen, layer, w) for layer in range(len(seen.attention))),
         "",
-        _step(w("step_output"), f"(1, {T}, {D})", w("head_reads")),
-        _step("logits", f"(1, {T}, {V})", w("after_last")),
+        step(w("step_output"), f"(1, {T}, {D})", w("head_reads")),
+        step("logits", f"(1, {T}, {V})", w("after_last")),
         "",
         *(_guess(guess, w) for guess in seen.guesses),
     ]
     return "\n".join(lines)
-
-
-def _step(name: str, shape: str, what: str) -> str:
-    return f"{name:<16} {shape:<22} {what}"
 
 
 def _vectors(seen: "Inspection", w: Words) -> list[str]:

@@ -115,7 +115,7 @@ def _depth(c: "ModelConfig") -> str:
 
 def _head(c: "ModelConfig", w: Words) -> str:
     over_words = c.head in ("tokens", "masked")
-    return w("tied" if c.tied else "untied") if over_words else str(c.head)
+    return w("head_tied" if c.tied else "head_untied") if over_words else str(c.head)
 
 
 def _windows(c: "ModelConfig", w: Words) -> str:
