@@ -141,7 +141,7 @@ class Mean(Tiny):
         ("the past is seen", planted.SeesItselfAlone(), "no token sees another one"),
         ("the past is seen", NoMeetings(), "no token sees another one"),
         ("the past is seen", planted.WrongWayRound(), "the mask is the wrong way round"),
-        ("order is seen", Mean(), "positions are added to token vectors, but"),
+        ("order is seen", Mean(), "so positions are there; but what tokens are summed by"),
         ("order is seen", planted.BagOfWords(layers=1), "a position is not added, not applied"),
     ],
 )

@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from gnomon.audit.mutants.mutant import Planting, mutant, together
-from gnomon.embed import Tied, TokenEmbedding, Untied, heads, table
+from gnomon.embed import InputLayer, Tied, TokenEmbedding, Untied, heads, table
 from gnomon.models import DecoderOnly, ModelConfig
 from gnomon.models import heads as base
 from gnomon.shapes import Float
@@ -17,7 +17,8 @@ from gnomon.shapes import Float
 def the_tie_is_a_copy() -> Planting:
     """The head starts with a copy of the table, and the two go their own ways."""
 
-    def copied(embedding: TokenEmbedding, bias: bool, scale: float) -> Untied:
+    def copied(owner: TokenEmbedding | InputLayer, bias: bool, scale: float) -> Untied:
+        embedding = Tied(owner).table
         head = Untied(embedding.d_model, embedding.vocab_size, bias)
         with torch.no_grad():
             head.weight.copy_(embedding.weight)
@@ -31,9 +32,9 @@ def the_tie_is_to_a_tensor_long_gone() -> Planting:
     """The head keeps the Parameter it was built with; loading by assignment, or resizing, gives the table another."""
 
     class Kept(Tied):
-        def __init__(self, embedding: TokenEmbedding, bias: bool, scale: float) -> None:
-            super().__init__(embedding, bias, scale)
-            self._kept = (embedding.weight,)
+        def __init__(self, owner: TokenEmbedding | InputLayer, bias: bool, scale: float) -> None:
+            super().__init__(owner, bias, scale)
+            self._kept = (self.table.weight,)
 
         def forward(self, h: Float) -> Float:
             return F.linear(h, self._kept[0])

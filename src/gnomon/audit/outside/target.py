@@ -267,6 +267,9 @@ class Target:
         if not self.causal:
             raise NotApplicable(f"{self.name} looks at tokens to come, as an encoder does")
 
+    def must_read_apart(self) -> None:
+        """Raise NotApplicable where a read without the cache may go through it."""
+
     def lacks(self, ability: Ability) -> str:
         """Why a law that needs this ability does not apply."""
         return OTHERS if ability == "source" else f"{self.name} {OFFERS[ability]}"

@@ -126,6 +126,7 @@ class Torch(Target):
         self.masked, self.placed, self.placed_mask, self.packed = masked, placed, placed_mask, packed
         self.stepped, self.source, self.source_masked, self.trained_on = stepped, source, source_masked, loss
         self.trained_padded = padded_loss
+        self.given_forward = forward is not None
         self.read: Int | None = None
         self.read_mask: Bool | None = None
         self._must_be_askable(module)
@@ -282,6 +283,11 @@ class Torch(Target):
             raise NotApplicable(self.lacks("cached mask" if mask is not None else "cached positions"))
         logits, state = self.stepped(self.model, state, *self._source(ids), ids.contiguous())
         return logits_of(logits, ids), state
+
+    def must_read_apart(self) -> None:
+        """See Target. A user's own `forward` may go through the cache, as in a model that always does."""
+        if self.given_forward:
+            raise NotApplicable(f"{self.name} was told how to be read, which may be through its cache")
 
     def loss(self, ids: Int) -> Float:
         """See Target."""

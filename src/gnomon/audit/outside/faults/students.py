@@ -119,6 +119,25 @@ TWINS = (
         },
     ),
     Twin(
+        "heads are not turned back", "heads", "Heads are put together by a view, without transposing them back first.",
+        "causality", "put together as if they were tokens",
+        {"y.transpose(1, 2).flatten(2)": "y.reshape(x.shape)"},
+    ),
+    Twin(
+        "a layer is made in forward", "chance", "The last matrix of attention is made anew in each call.",
+        "evaluation is deterministic", "forward makes new layers",
+        {"return self.o(": "return nn.Linear(x.shape[-1], x.shape[-1], bias=False)("},
+    ),
+    Twin(
+        "a plain read takes the cache", "cache", "The model keeps what it read inside, and any call replaces it.",
+        "a plain read leaves the cache alone", "must neither write into it nor move its position",
+        {
+            "None if pasts is None else pasts[i]": "None if pasts is None else self.read[i]",
+            "        return self.head(self.norm(x)), read":
+                "        self.read = read\n        return self.head(self.norm(x)), read",
+        },
+    ),
+    Twin(
         "the last norm is forgotten", "part", "The model makes a norm for after its blocks, and does not call it.",
         "every part is used", "no logit depends on norm.weight, norm.bias",
         {"self.head(self.norm(x))": "self.head(x)"},

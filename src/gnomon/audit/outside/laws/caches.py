@@ -125,6 +125,29 @@ def _of_chunks(t: Target, ids: Int, chunks: list[int]) -> str:
     return ""
 
 
+@rule(
+    "a plain read leaves the cache alone",
+    source="a cache kept inside the model, or its position, that a call without it sets back or writes into",
+    hint="a call without the cache must neither write into it nor move its position",
+    shrinks=False,
+)
+def a_plain_read_leaves_the_cache_alone(t: Target, n: int) -> Evidence:
+    """A text read without the cache, between two steps, changes nothing of the second one."""
+    t.need("cache")
+    t.must_be_causal()
+    t.must_read_apart()
+    ids = t.ids(2, max(n, 2))
+
+    def second(between: bool) -> Float:
+        state = t.step(None, ids[:, :-1])[1]
+        if between:
+            t.logits(t.other(ids)[:, :-1])
+        return t.step(state, ids[:, -1:])[0]
+
+    want = second(False)
+    return Evidence(second(True), want, t.step(None, ids[:, -1:])[0], ids)
+
+
 def as_it_grew(t: Target, ids: Int, last: int, places: Int | None = None) -> Float:
     """Logits (B, last, V) of the last tokens, each read at once in a text that ends with it: angles that depend on the
     length of the text are then those that decoding has."""
@@ -248,6 +271,7 @@ def beam_with_cache_is_beam_without(t: Target, n: int) -> Evidence:
 
 
 __all__ = [
-    "as_it_grew", "beam_with_cache_is_beam_without", "cached_is_full", "chunks_are_whole",
-    "crossing_the_limit_in_decoding", "fed", "padded_rows_decode", "reorder_is_rerun", "right_padded_rows_decode",
+    "a_plain_read_leaves_the_cache_alone", "as_it_grew", "beam_with_cache_is_beam_without", "cached_is_full",
+    "chunks_are_whole", "crossing_the_limit_in_decoding", "fed", "padded_rows_decode", "reorder_is_rerun",
+    "right_padded_rows_decode",
 ]  # fmt: skip

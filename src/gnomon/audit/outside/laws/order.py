@@ -2,7 +2,6 @@
 
 import torch
 
-from gnomon.audit.outside.laws.embedding import entering
 from gnomon.audit.outside.laws.seeing import attended_from, meeting, told_apart
 from gnomon.audit.outside.rule import Evidence, rule
 from gnomon.audit.outside.target import Target
@@ -162,13 +161,13 @@ def order_is_seen(t: Target, n: int) -> Evidence:
 
 
 def _without_order(t: Target) -> str:
-    """Whether positions are added to token vectors, so that something after them must lose the order."""
-    x = entering(t, t.ids(1, 1).expand(1, t.nearest(8)).contiguous())[0]
-    if bool((x - x[:1]).abs().amax() <= 1e-6 * x.abs().amax()):
+    """Whether one token, repeated, is read otherwise at another place: then positions are there, and lost later."""
+    repeated = t.ids(1, 1).expand(1, t.nearest(8)).contiguous()
+    if not bool(((x := t.logits(repeated)[0]) - x[:1]).abs().amax() > t.tolerance(x)):
         return ""
     return (
-        "positions are added to token vectors, but what tokens are summed by does not tell them apart: a mean, or "
-        "weights that are alike"
+        "places differ where one token is repeated, so positions are there; but what tokens are summed by does not "
+        "tell them apart: a mean, or weights that are alike"
     )
 
 
