@@ -138,7 +138,7 @@ class Rule:
 
     def _at(self, target: Target, length: int) -> Finding:
         try:
-            with torch.random.fork_rng(devices=[]), torch.no_grad():
+            with torch.random.fork_rng(devices=[]), torch.no_grad(), target.unchanged():
                 torch.manual_seed(target.seed + 0x617564)  # not the one that the model may have been drawn with
                 e = self.check(target, length)
         except (NotApplicable, NotImplementedError) as why:

@@ -22,7 +22,7 @@ Laws call with gradients off, and turn them on (`torch.enable_grad`) where they 
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -245,6 +245,10 @@ class Target:
         raise NotApplicable(self.lacks("table"))
 
     # ------------------------------------------------------------------ for laws
+
+    def unchanged(self) -> AbstractContextManager[None]:
+        """What a law does while a `with` lasts is forgotten, where that costs little."""
+        return nullcontext()
 
     @property
     def can_be_redrawn(self) -> bool:

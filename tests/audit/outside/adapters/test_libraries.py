@@ -5,11 +5,15 @@ import subprocess
 import sys
 
 import pytest
+import torch
+from torch import nn
 
+import gnomon as gn
 from gnomon.audit.outside.adapters import ADAPTERS
 from gnomon.audit.outside.adapters.litgpt import promised
+from gnomon.audit.outside.adapters.rotary_embedding_torch import RotaryEmbeddingTorch
 from gnomon.errors import BadValue
-from gnomon.positions.scaling import Linear, Llama3, YaRN
+from gnomon.positions.scaling import Linear, Llama3, YaRN, plain_frequencies
 
 
 @pytest.mark.parametrize(("file", "name"), ADAPTERS.values())
@@ -35,3 +39,33 @@ def test_what_litgpts_rope_adjustments_promise():
     assert promised(yarn) == YaRN(8.0, 4096, 32, 1, mscale=0.7, mscale_all_dim=1.0)
     with pytest.raises(BadValue):
         promised({"factor": 0.5})
+
+
+class Rotary(nn.Module):
+    """What rotary-embedding-torch offers, as far as its adapter asks: heads before tokens, or after them."""
+
+    freqs_for, use_xpos = "lang", False
+
+    def __init__(self, heads_last):
+        super().__init__()
+        self.default_seq_dim, self.freqs = -3 if heads_last else -2, torch.tensor(plain_frequencies(10000.0, 16))
+
+    def rotate_queries_or_keys(self, x, offset=0):
+        at = torch.arange(x.shape[self.default_seq_dim]) + offset
+        angles = at[:, None] * self.freqs
+        angles = angles[:, None] if self.default_seq_dim == -3 else angles
+        a, b = x.float().chunk(2, -1)
+        turned = torch.cat([a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()], -1)
+        return turned.to(x.dtype)
+
+    def rotate_queries_with_cached_keys(self, q, k):
+        late = k.shape[self.default_seq_dim] - q.shape[self.default_seq_dim]
+        return self.rotate_queries_or_keys(q, offset=late), self.rotate_queries_or_keys(k)
+
+
+@pytest.mark.parametrize("heads_last", [False, True])
+def test_a_rotary_embedding_is_asked_in_its_own_order_of_axes(heads_last):
+    report = gn.audit(RotaryEmbeddingTorch(Rotary(heads_last)))
+    assert report.failed == ()
+    for law in ("position 0 turns nothing", "cached keys = whole", "a rotation keeps its precision"):
+        assert report[law].verdict == "pass"

@@ -9,14 +9,19 @@ are paired or where a library keeps its cache: they look at what comes out.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Literal
 
 import torch
 
+from gnomon.audit.outside.lending import kept
 from gnomon.audit.outside.target import Ability, Because, Shift, Target
 from gnomon.audit.subject import NotApplicable
 from gnomon.shapes import Bool, Float, Int
 
 Turn = Callable[[Float, Int], Float]
+Cached = Callable[[Float, Float], tuple[Float, Float]]
+Layout = Literal["BHTC", "BTHC"]  #: whether heads come before tokens
 Of = Callable[[Int, Int], Float]
 Rows = Callable[[int], Float]
 
@@ -36,11 +41,17 @@ class Bare(Target):
         """Raise NotApplicable: there is no model."""
         raise NotApplicable(f"{self.name} is a bare {self.what}, not a model")
 
+    def unchanged(self) -> AbstractContextManager[None]:
+        """See Target. Each law asks a module that was never called: what its functions keep is forgotten."""
+        return kept(vars(self))
+
 
 class Rotation(Bare):
     """Queries and keys turned by their positions.
 
     turn      (x (B, H, T, C), positions (T)) -> x turned; keys are turned by `key` where it is another function (xPos)
+    layout    "BTHC" for functions of x (B, T, H, C); by default it is found out by asking `turn`
+    cached    (q (B, H, T, C), k (B, H, S, C)) -> both turned, the queries as the last T of S tokens, if it does so
     width     C
     promised  the frequencies theta_i of its pairs in radians a token, in any order, if its documentation names them;
               channels beyond 2 len(promised) are promised to stay
@@ -56,6 +67,8 @@ class Rotation(Bare):
         turn: Turn,
         *,
         key: Turn | None = None,
+        layout: Layout | None = None,
+        cached: Cached | None = None,
         width: int = 64,
         heads: int = 2,
         promised: Sequence[float] | None = None,
@@ -65,10 +78,29 @@ class Rotation(Bare):
         by_design: dict[str, Because] | None = None,
     ) -> None:
         super().__init__(name, "kept", limit, by_design)
-        self.turn, self.key, self.width, self.heads = turn, key or turn, width, heads
-        self.promised, self.scaled, self.cast = promised, scaled, cast
+        self.width, self.heads, self.cached = width, heads, cached
+        heads_last = (layout or self._layout(turn)) == "BTHC"
+        self.turn = heads_second(turn) if heads_last else turn
+        self.key = self.turn if key is None or key is turn else heads_second(key) if heads_last else key
+        self.promised, self.scaled = promised, scaled
+        self.cast = (lambda dtype: heads_second(cast(dtype))) if cast is not None and heads_last else cast
         if promised is not None:
             self.can = frozenset({"table"})
+
+    def _layout(self, turn: Turn) -> Layout:
+        """Along which axis of x, and along no other, one vector that stands everywhere is turned by its position."""
+        one, positions = torch.randn(self.width, generator=self.rng(4)), torch.arange(5)
+
+        def moves(axis: int, shape: tuple[int, ...]) -> bool:
+            try:
+                with torch.no_grad(), kept(turn):
+                    turned = turn(one.expand(*shape, -1).contiguous(), positions)
+            except Exception:  # of a function that wants its axes otherwise
+                return False
+            moved = [bool((turned.diff(dim=i).abs() > 1e-4).any()) for i in (1, 2)]
+            return turned.shape[:-1] == shape and moved[axis - 1] and not moved[2 - axis]
+
+        return "BTHC" if moves(1, (1, 5, 3)) and not moves(2, (1, 3, 5)) else "BHTC"
 
     def table(self, length: int) -> tuple[Float, Float]:
         """See Target. The angle of a channel is that between a unit vector and what it becomes, so that the pairing
@@ -88,6 +120,11 @@ class Rotation(Bare):
             torch.cat([moves * a, s.expand(length, 1)], 1) for a, s in zip((angles, want), sizes, strict=True)
         )
         return got, promised
+
+
+def heads_second(turn: Turn) -> Turn:
+    """A function of x (B, T, H, C) as one of x (B, H, T, C)."""
+    return lambda x, positions: turn(x.transpose(1, 2), positions).transpose(1, 2)
 
 
 class Bias(Bare):
@@ -143,4 +180,4 @@ class Table(Bare):
         self.rows, self.promised, self.cast = rows, promised, cast
 
 
-__all__ = ["Bare", "Bias", "Of", "Rotation", "Rows", "Table", "Turn"]
+__all__ = ["Bare", "Bias", "Cached", "Layout", "Of", "Rotation", "Rows", "Table", "Turn"]

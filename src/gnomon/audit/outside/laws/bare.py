@@ -1,10 +1,12 @@
 """Laws of bare position modules: rotations, biases and tables of vectors (`adapters.positions`)."""
 
+from dataclasses import replace
 from typing import TypeVar
 
 import torch
 
 from gnomon.audit.outside.adapters.positions import Bare, Bias, Rotation, Table
+from gnomon.audit.outside.laws.forgetting import Call, accelerators, differentiated, forgets, modes
 from gnomon.audit.outside.rule import Evidence, rule
 from gnomon.audit.outside.target import Target
 from gnomon.audit.subject import NotApplicable
@@ -97,18 +99,52 @@ def _scores(r: Rotation, n: int, positions: Int) -> Float:
 
 @rule(
     "a rotation forgets earlier calls",
-    source="tables kept from a longer or another call",
+    source="tables kept from a longer call, or one in another dtype or mode; queries in bfloat16 round what is kept",
     hint="a table that is kept must be the one that would be made anew",
     shrinks=False,
 )
 def rotation_forgets(t: Target, n: int) -> Evidence:
-    """A long text before changes nothing about a short one."""
+    """A call before, longer, elsewhere, in another dtype or mode, changes nothing about a call after it."""
     r = want(t, Rotation)
-    x, positions = vectors(r, n, 1), torch.arange(n)
-    before = r.turn(x, positions)
     m = far(r, n)
-    r.turn(vectors(r, m, 3), torch.arange(m))
-    return Evidence(r.turn(x, positions)[0], before[0], tolerance=slack(x, 8))
+    short, long = vectors(r, n, 1), vectors(r, m, 1)
+
+    def ask() -> Float:
+        texts = [differentiated(x, lambda leaf: r.turn(leaf, torch.arange(leaf.shape[2]))) for x in (short, long)]
+        return torch.cat([text.flatten() for text in texts])
+
+    def of(m: int, start: int = 0, dtype: torch.dtype = torch.float32, device: str = "cpu") -> Call:
+        there = torch.arange(start, start + m, device=device)
+        return lambda: r.turn(vectors(r, m, 3).to(device, dtype), there)
+
+    calls = {f"of {m} tokens": of(m), f"at positions {m - n} to {m - 1}": of(n, m - n), "of one token": of(1)}
+    calls |= {f"in {dtype}": of(m, dtype=dtype) for dtype in (torch.bfloat16, torch.float16, torch.float64)}
+    calls |= {f"on {device}": of(m, device=device) for device in accelerators()}
+    return forgets(r, ask, calls | modes(of(m)), slack(long, 8))
+
+
+@rule(
+    "cached keys = whole",
+    source="queries that are turned or scaled from another middle than the keys before them",
+    hint="queries at the end of kept keys are the last of as many tokens: their positions, and the scales of xPos, are "
+    "those that they have in the whole text",
+    shrinks=False,
+)
+def cached_keys_are_whole(t: Target, n: int) -> Evidence:
+    """Scores of the last queries against kept keys are those of the whole text, near and far."""
+    r = want(t, Rotation)
+    if r.cached is None:
+        raise NotApplicable(f"{r.name} turns no queries beside kept keys")
+    got, whole, still = [], [], []
+    for length in sorted({n, far(r, n)}):
+        positions, last = torch.arange(length), 2
+        q, k = vectors(r, length, 1), vectors(r, length, 2)
+        turned, keys = r.cached(q[:, :, -last:], k)
+        got.append((turned @ keys.mT)[0].flatten(1))
+        whole.append((r.turn(q, positions)[:, :, -last:] @ r.key(k, positions).mT)[0].flatten(1))
+        still.append((r.turn(q[:, :, -last:], positions[:last]) @ r.key(k, positions).mT)[0].flatten(1))
+    right = torch.cat(whole, 1)
+    return Evidence(torch.cat(got, 1), right, torch.cat(still, 1), tolerance=slack(right))
 
 
 @rule(
@@ -157,6 +193,25 @@ def _seen(b: Bias, positions: Int) -> Float:
     bias = b.of(positions, positions).float()
     bias = bias - bias.diagonal(dim1=-2, dim2=-1)[..., None]
     return bias.tril() if b.behind else bias
+
+
+@rule(
+    "a bias forgets earlier calls",
+    source="biases kept from a longer call, or one in another mode",
+    hint="a table that is kept must be the one that would be made anew",
+    shrinks=False,
+)
+def bias_forgets(t: Target, n: int) -> Evidence:
+    """A call before, longer, elsewhere or in another mode, changes nothing about a call after it."""
+    b = want(t, Bias)
+    positions, m = torch.arange(n), far(b, n)
+
+    def of(first: int, last: int) -> Call:
+        return lambda: b.of(torch.arange(first, last), torch.arange(first, last))
+
+    calls = {f"of {m} tokens": of(0, m), f"at positions {m - n} to {m - 1}": of(m - n, m), "of one token": of(0, 1)}
+    right = b.of(positions, positions)
+    return forgets(b, lambda: b.of(positions, positions).float(), calls | modes(of(0, m)), slack(right, 8))
 
 
 @rule(
@@ -226,10 +281,12 @@ def table_as_published(t: Target, n: int) -> Evidence:
 def table_begins_alike(t: Target, n: int) -> Evidence:
     """The rows of a short text are the first ones of a long text's, before and after it was asked for."""
     table = want(t, Table)
+    m = far(table, n)
     before = table.rows(n)
-    long = table.rows(far(table, n))
-    got = torch.stack([long[:n].float(), table.rows(n).float()])
-    return Evidence(got, before.float().expand_as(got), tolerance=slack(before, 4))
+    calls = {f"of {m} tokens": lambda: table.rows(m), "of one token": lambda: table.rows(1)}
+    found = forgets(table, lambda: table.rows(n).float(), calls | modes(lambda: table.rows(m)), slack(before, 4))
+    long, right = table.rows(m)[:n].float(), before.float()
+    return replace(found, got=torch.cat([found.got, long]), want=torch.cat([found.want, right]))
 
 
 @rule(
