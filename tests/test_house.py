@@ -99,7 +99,7 @@ def imports_that_go_up(package: Path) -> list[str]:
         ("lab/mine.py", "from gnomon.audit import laws", True),
         ("layout.py", "from gnomon.device import set_threads", True),
         ("attic/mine.py", "", True),
-        ("positions/mine.py", "from gnomon.positions.base import PositionEncoding\nfrom .base import angles", False),
+        ("positions/mine.py", "from gnomon.positions.base import PositionEncoding\nfrom .waves import angles", False),
         ("positions/mine.py", "import torch\nfrom gnomon.layout import Layout\nfrom gnomon import errors", False),
         ("cli/mine.py", "from gnomon import __version__\nfrom gnomon.plots import heat_map", False),
         ("__init__.py", "from gnomon.cli import main", False),

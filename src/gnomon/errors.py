@@ -3,11 +3,15 @@
 Every message says what was given, what was expected and what to do about it.
 """
 
+import inspect
 import reprlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
+from functools import cache, wraps
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class GnomonError(Exception):
@@ -46,9 +50,9 @@ def wrong(name: str, given: object, expected: str, how: str = "") -> BadValue:
     """Build the error for a value of the wrong kind: what was given, what is expected and how to make it.
 
     >>> print(wrong("at", [[1, 0]], "a Layout", "for a mask of real tokens: gn.Layout.padded(mask)"))
-    at is a Layout, got a list of 1 list: [[1, 0]]; for a mask of real tokens: gn.Layout.padded(mask)
+    at must be a Layout, got a list of 1 list: [[1, 0]]; for a mask of real tokens: gn.Layout.padded(mask)
     """
-    return BadValue(f"{name} is {expected}, got {described(given)}" + (f"; {how}" if how else ""))
+    return BadValue(f"{name} must be {expected}, got {described(given)}" + (f"; {how}" if how else ""))
 
 
 def must_be(name: str, value: object, kind: Any, how: str = "") -> None:
@@ -59,9 +63,9 @@ def must_be(name: str, value: object, kind: Any, how: str = "") -> None:
     options = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
     if any(_is_of(value, option) for option in options):
         return
-    literals = [choice for option in options if get_origin(option) is Literal for choice in get_args(option)]
-    if literals and isinstance(value, str):
-        raise unknown(name, value, [choice for choice in literals if isinstance(choice, str)])
+    words = [choice for option in options if get_origin(option) is Literal for choice in get_args(option)]
+    if words and isinstance(value, str) and all(get_origin(o) is Literal or o is NoneType for o in options):
+        raise unknown(name, value, [word for word in words if isinstance(word, str)])
     raise wrong(name, value, " or ".join(_in_words(option) for option in options), how)
 
 
@@ -70,19 +74,57 @@ def _is_of(value: object, kind: Any) -> bool:
         return value.__hash__ is not None and value in get_args(kind)
     if kind is None or kind is NoneType:
         return value is None
-    if kind in (int, float, bool):
-        return type(value) is kind or (kind is float and type(value) is int)  # true is an int to Python, not to us
-    return isinstance(value, get_origin(kind) or kind)
+    if kind in (int, float):  # true is an int to Python, not to us
+        return isinstance(value, (int, float) if kind is float else int) and not isinstance(value, bool)
+    plain = get_origin(kind) or kind
+    try:
+        return not isinstance(plain, type) or isinstance(value, plain)
+    except TypeError:  # a protocol that cannot be asked at run time
+        return True
 
 
 def _in_words(kind: Any) -> str:
     if get_origin(kind) is Literal:
         return " or ".join(repr(choice) for choice in get_args(kind))
     words = {
-        int: "a whole number", float: "a number", bool: "True or False", str: "a text", None: "None",
-        NoneType: "None",
+        int: "a whole number", float: "a number", bool: "true or false", str: "a text", None: "nothing (null)",
+        NoneType: "nothing (null)",
     }  # fmt: skip
     return words.get(kind) or article(getattr(get_origin(kind) or kind, "__name__", str(kind)))
+
+
+def checked(function: F) -> F:
+    """Check the arguments of each call against their annotations with `must_be`. Of a class: those of its constructor.
+
+    For constructors and calls that are not made once a layer: it reads the signature at every call.
+    """
+    if isinstance(function, type):
+        function.__init__ = checked(function.__init__)  # type: ignore[misc]
+        return function
+
+    @cache
+    def kinds() -> tuple[inspect.Signature, dict[str, Any]]:
+        return inspect.signature(function), get_type_hints(function)
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        signature, hints = kinds()
+        try:
+            given = signature.bind(*args, **kwargs).arguments
+        except TypeError:
+            return function(*args, **kwargs)  # Python says itself which argument there is not
+        for name, value in given.items():
+            plain = signature.parameters[name].kind is not inspect.Parameter.VAR_KEYWORD
+            if name in hints and plain and not (isinstance(value, str) and _is_word(hints[name])):
+                must_be(name, value, hints[name])
+        return function(*args, **kwargs)
+
+    return call  # type: ignore[return-value]
+
+
+def _is_word(kind: Any) -> bool:
+    """Whether a kind has words of its own: which they are the function says, it may know other words for them."""
+    return any(get_origin(option) is Literal for option in (kind, *get_args(kind)))
 
 
 def described(value: object) -> str:
@@ -117,5 +159,6 @@ def shown(value: object) -> str:
 
 
 __all__ = [
-    "BadInput", "BadValue", "GnomonError", "Terminated", "article", "described", "must_be", "shown", "unknown", "wrong",
+    "BadInput", "BadValue", "GnomonError", "Terminated", "article", "checked", "described", "must_be", "shown", "unknown",
+    "wrong",
 ]  # fmt: skip

@@ -1,11 +1,15 @@
 """The whole input layer: tokens with their positions, once (S10, S12)."""
 
+import re
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
 
 import gnomon as gn
 from gnomon.positions import sinusoidal_table
+from gnomon.positions.base import _REGISTRY
 
 
 @pytest.mark.parametrize("position", ["sinusoidal", "learned", "rope", "alibi", "t5", "none"])
@@ -142,3 +146,62 @@ def test_a_half_precision_layer_gives_half_precision_and_rounds_positions_once()
 def test_a_layout_for_other_tokens_is_refused():
     with pytest.raises(gn.BadValue, match="2 rows but the batch has 3"):
         gn.InputLayer(30, 8)(torch.zeros(3, 4, dtype=torch.long), gn.Layout.dense(2, 4))
+
+
+# ------------------------------------------------------------------ token and position enter at comparable sizes
+
+
+@pytest.mark.parametrize("name", [n for n in gn.positions.names() if gn.positions.encoding(n).acts == "input"])
+@pytest.mark.parametrize("d_model", [16, 128, 512])
+@pytest.mark.parametrize("architecture", ["layer", "decoder", "encoder", "both", "narrow table", "concat"])
+def test_token_and_position_enter_at_comparable_sizes_by_default(name, d_model, architecture):
+    sizes = {"vocab_size": 300, "d_model": d_model, "position": name, "max_positions": 64}
+    deep = {"n_layers": 1, "n_heads": 2, "d_ff": 8}
+    match architecture:
+        case "layer":
+            layer = gn.InputLayer(**sizes)
+        case "decoder":
+            layer = gn.DecoderOnly(**sizes, **deep).input
+        case "encoder":
+            layer = gn.EncoderOnly(**sizes, **deep, input_norm="layernorm").input
+        case "both":
+            layer = gn.EncoderDecoder(**sizes, **deep, source_vocab_size=200).source_input
+        case "narrow table":
+            layer = gn.InputLayer(**sizes, d_embed=d_model // 4)
+        case "concat":
+            layer = gn.InputLayer(**sizes, combine="concat", position_dim=8)
+    tokens, position = layer.sizes()
+    assert 0.5 < tokens / position < 2
+    assert layer.balance() == ""
+
+
+def test_an_encoding_of_ones_own_enters_as_large_as_tokens(monkeypatch):
+    monkeypatch.setattr("gnomon.positions.base._REGISTRY", dict(_REGISTRY))
+    kind = {"vectors": lambda self, at, dtype=torch.float32: torch.ones(1, at.shape[1], 16)}
+    fixed = type("Ones", (gn.PositionEncoding,), {"name": "ones", "acts": "input", **kind})
+    tokens, position = gn.DecoderOnly(300, 16, 1, 2, position=fixed.name).input.sizes()
+    assert tokens == pytest.approx(position, rel=0.1)
+
+
+def test_published_presets_keep_their_published_sizes():
+    for name in ("gpt2-small", "bert-base", "mini-gpt"):
+        c = gn.models.preset(name, n_layers=1)
+        assert (c.embed_scale, c.init_std) == (None, 0.02)
+        layer = gn.models.build(gn.models.preset(name, n_layers=1, vocab_size=500)).input
+        assert layer.sizes() == pytest.approx((0.02, 0.02), rel=0.05)
+    assert gn.models.preset("vaswani-base").embed_scale == "sqrt"
+
+
+def test_what_auto_came_to_is_kept_whatever_becomes_of_the_config():
+    config = gn.ModelConfig.from_dict(
+        {"vocab_size": 9, "d_model": 8, "n_layers": 1, "n_heads": 1, "position": "sinusoidal"}
+    )
+    assert config.embed_scale == 50.0
+    assert replace(config, position=gn.positions.get("rope")).embed_scale == 50.0
+    assert gn.ModelConfig.from_dict(config.to_dict()) == config
+    assert replace(config, embed_scale=None).embed_scale is None
+
+
+def test_sizes_that_differ_much_are_said():
+    layer = gn.InputLayer(300, 16, position="sinusoidal", scale=None)
+    assert re.search(r"size 0\.02 and positions with 0\.71 .* the position is 3\d times the token", layer.balance())

@@ -42,8 +42,8 @@ def test_presets_are_complete_and_take_changes(name):
         ({**SIZES, "placement": "pro"}, "unknown placement 'pro': did you mean 'pre'"),
         ({**SIZES, "position": "rop"}, "unknown position encoding 'rop': did you mean 'rope'"),
         ({**SIZES, "position": {"name": "rope", "bass": 1e6}}, "unknown option of rope 'bass': did you mean 'base'"),
-        ({**SIZES, "position": []}, "position is a name"),
-        ({**SIZES, "position": 3}, "position is a name"),
+        ({**SIZES, "position": []}, "position must be a name"),
+        ({**SIZES, "position": 3}, "position must be a name"),
     ],
 )
 def test_a_mistake_in_a_config_is_named(data, message):

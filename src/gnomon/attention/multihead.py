@@ -12,7 +12,7 @@ from torch import nn
 from gnomon.attention.attend import NOTHING, attend, check_built
 from gnomon.attention.cache import Cache
 from gnomon.attention.dense import How, share_heads, weights
-from gnomon.errors import BadValue, wrong
+from gnomon.errors import BadValue, checked, must_be, wrong
 from gnomon.layout import Layout, layout_of
 from gnomon.norm import Norm, build_norm
 from gnomon.positions.base import PositionEncoding, Tables, wide
@@ -23,6 +23,7 @@ from gnomon.trace import Trace
 class MultiHeadAttention(nn.Module):
     """Self-attention with H query heads and K key/value heads of width C (S16, S17)."""
 
+    @checked
     def __init__(
         self,
         d_model: int,
@@ -124,6 +125,7 @@ class MultiHeadAttention(nn.Module):
         if not isinstance(x, torch.Tensor) or x.dim() != 3 or x.shape[2] != self.q.in_features:
             raise wrong("x", x, f"a floating-point tensor, (batch, tokens, d_model = {self.q.in_features})")
         check_built(position)
+        must_be("cache", cache, Cache | None, "a GrowingCache(), for one")
         placed = layout_of(at, x.shape[0], x.shape[1], x.device)
         at = placed if at is None else at  # one row stays one row, and the object that k_at may be
         if k_at is None and cache is not None:

@@ -12,14 +12,15 @@ from torch import nn
 from torch.nn import functional as F
 
 from gnomon.embed.input import InputLayer
-from gnomon.embed.table import TokenEmbedding, resized
-from gnomon.errors import BadValue
+from gnomon.embed.table import TokenEmbedding, check_hidden, resized
+from gnomon.errors import BadValue, checked, must_be
 from gnomon.shapes import Float
 
 
 class Tied(nn.Module):
     """logits = scale * h E^T + b, with the embedding's table E (S13). Gradients of both uses add up in E."""
 
+    @checked
     def __init__(self, table: TokenEmbedding | InputLayer, bias: bool = False, scale: float = 1.0) -> None:
         """table: the embedding; or an input layer, of which it is always the embedding that it has now.
         bias: one number per token. scale: of the logits (T5 v1.0: d_model^-0.5)."""
@@ -57,6 +58,7 @@ class Tied(nn.Module):
 
     def forward(self, h: Float) -> Float:
         """h (B, T, D) -> logits (B, T, V)."""
+        check_hidden(h, self.table.d_model)
         logits = self.table.unembed(h if self.scale == 1.0 else h * self.scale)
         return logits if self.bias is None else logits + self.bias
 
@@ -70,6 +72,7 @@ class Tied(nn.Module):
 class Untied(nn.Module):
     """logits = h W^T + b, with a table of its own."""
 
+    @checked
     def __init__(self, d_model: int, vocab_size: int, bias: bool = False, std: float = 0.02) -> None:
         """std: of the initial rows."""
         super().__init__()
@@ -80,11 +83,13 @@ class Untied(nn.Module):
 
     def forward(self, h: Float) -> Float:
         """h (B, T, D) -> logits (B, T, V)."""
+        check_hidden(h, self.weight.shape[1])
         return F.linear(h, self.weight, self.bias)
 
     @torch.no_grad()
     def resize(self, vocab_size: int) -> None:
         """Change the number of rows; those that remain keep their bits."""
+        must_be("vocab_size", vocab_size, int)
         self.weight = nn.Parameter(resized(self.weight, vocab_size, self.std), self.weight.requires_grad)
         if self.bias is not None:
             self.bias = nn.Parameter(resized(self.bias, vocab_size, std=0.0), self.bias.requires_grad)

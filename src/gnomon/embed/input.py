@@ -1,6 +1,10 @@
 """InputLayer: from token ids to what the first block reads.
 
 x = drop(norm(combine(s E[ids] + types, position.vectors(at))))
+
+Token and position enter at comparable sizes, whatever the encoding, or the smaller of them is hardly seen for long: a
+learned table is drawn as large as tokens are, and beside vectors of a fixed size, such as sinusoids, token vectors have
+unit size (by default E of std D^-0.5, times sqrt(D): Vaswani et al. 2017, section 3.4, and its authors' code).
 """
 
 from typing import Literal
@@ -8,21 +12,23 @@ from typing import Literal
 import torch
 from torch import nn
 
-from gnomon.embed.table import Scale, TokenEmbedding
-from gnomon.errors import BadValue, unknown
+from gnomon.embed.table import Scale, TokenEmbedding, check_shape
+from gnomon.errors import BadValue, checked, must_be, unknown
 from gnomon.glossary import synonyms
-from gnomon.layout import Layout
+from gnomon.layout import Layout, layout_of
 from gnomon.norm import Norm, build_norm
 from gnomon.positions.base import PositionEncoding, Spec, get, own_draws, wide
 from gnomon.shapes import Float, Int
 from gnomon.trace import Trace
 
 Combine = Literal["add", "concat"]
+UNBALANCED = 8.0  #: how many times one may be the other before it is worth a word
 
 
 class Placing(nn.Module):
     """What happens to token vectors before the first block: types and position are added, the sum is normed."""
 
+    @checked
     def __init__(
         self,
         d_model: int,
@@ -35,13 +41,14 @@ class Placing(nn.Module):
         norm_eps: float = 1e-5,
         dropout: float = 0.0,
         n_types: int = 0,
-        std: float | None = None,
+        size: float = 0.02,
     ) -> None:
         """position       a name, a Spec or a ready encoding
         max_positions  rows of a learned table
         combine        "add", or "concat": position_dim channels beside the token's, then a projection to d_model (S12)
         norm, norm_eps of the sum (BERT); dropout: once, on the sum
-        n_types        rows of a token-type (segment) table that is added too; std: of its initial rows
+        n_types        rows of a token-type (segment) table that is added too
+        size           root mean square of token vectors at first, with which tables of types and positions are drawn
         """
         super().__init__()
         if combine not in ("add", "concat"):
@@ -49,8 +56,8 @@ class Placing(nn.Module):
         if (position_dim is not None) != (combine == "concat"):
             raise BadValue(f"position_dim goes with combine='concat' and only with it; got {combine=}, {position_dim=}")
         self.combine = combine
-        self.types = TokenEmbedding(n_types, d_model, None, std=std) if n_types else None
-        self.position = build_at_input(position, position_dim or d_model, max_positions)
+        self.types = TokenEmbedding(n_types, d_model, None, std=size) if n_types else None
+        self.position = build_at_input(position, position_dim or d_model, max_positions, size)
         widened = d_model + (position_dim or 0)
         with own_draws():  # so that the rest of a model starts with the same weights however position comes in
             self.project = nn.Linear(widened, d_model) if combine == "concat" and self.position is not None else None
@@ -61,12 +68,18 @@ class Placing(nn.Module):
         self, tokens: TokenEmbedding, ids: Int, at: Layout | None, types: Int | None = None, trace: Trace | None = None
     ) -> Float:
         """ids (B, T) -> (B, T, D), with their vectors from `tokens`."""
-        at = Layout.dense(ids.shape[0], ids.shape[1], ids.device) if at is None else at.expand(ids.shape[0])
+        check_shape(ids)
+        at = layout_of(at, ids.shape[0], ids.shape[1], ids.device)
+        must_be("trace", trace, Trace | None, "gn.Trace()")
         if self.position is not None and not torch.compiler.is_compiling():
             self.position.check(at)
         if at.doc is not None:
             ids = ids.masked_fill(~at.real, 0)  # whatever id stands in a padded slot, nothing reads it
         x = tokens(ids)
+        if types is not None:
+            check_shape(types)
+            if types.shape != ids.shape:
+                raise BadValue(f"token types have the shape of the ids {tuple(ids.shape)}, got {tuple(types.shape)}")
         if self.types is not None:
             x = x + self.types(torch.zeros_like(ids) if types is None else types)
         elif types is not None:
@@ -87,6 +100,7 @@ class InputLayer(Placing):
     An encoding that acts in attention ("rope", "alibi", "t5", "none") adds nothing here.
     """
 
+    @checked
     def __init__(
         self,
         vocab_size: int,
@@ -109,9 +123,36 @@ class InputLayer(Placing):
         tokens = TokenEmbedding(vocab_size, d_model, scale, padding_id, d_embed, std)
         super().__init__(
             d_model, position=position, max_positions=max_positions, combine=combine, position_dim=position_dim,
-            norm=norm, norm_eps=norm_eps, dropout=dropout, n_types=n_types, std=std,
+            norm=norm, norm_eps=norm_eps, dropout=dropout, n_types=n_types, size=tokens.size,
         )  # fmt: skip
         self.tokens = tokens
+
+    @torch.no_grad()
+    def sizes(self, T: int = 64) -> tuple[float, float | None]:
+        """Root mean square of the token vectors and of those of positions 0..T-1 (None: none are added), as they are
+        now: not with the weights of a text, but over the whole table."""
+        rows = self.tokens.weight.shape[0]
+        at_once = range(0, rows, 4096)
+        ids = (torch.arange(i, min(i + 4096, rows), device=self.tokens.weight.device)[None] for i in at_once)
+        tokens = sum(float(self.tokens(some).double().square().sum()) for some in ids) / (rows * self.tokens.d_model)
+        if self.position is None:
+            return tokens**0.5, None
+        most = getattr(self.position, "max_positions", T)
+        p = self.position.vectors(Layout.dense(1, min(T, most), self.tokens.weight.device))
+        return tokens**0.5, None if p is None else float(p.double().square().mean().sqrt())
+
+    def balance(self) -> str:
+        """What to know where token and position enter at sizes that differ more than UNBALANCED times; "" otherwise."""
+        tokens, position = self.sizes()
+        if position is None or not min(tokens, position) * UNBALANCED < max(tokens, position):
+            return ""
+        small, large = ("token", "position") if tokens < position else ("position", "token")
+        times = max(tokens, position) / min(tokens, position) if min(tokens, position) else float("inf")
+        return (
+            f"Token vectors enter with size {tokens:.2g} and positions with {position:.2g} (root mean square): the "
+            f"{large} is {times:.2g} times the {small}, which training hardly sees at first. embed_scale sets the size "
+            "of tokens, std that of a learned table."
+        )
 
     def forward(
         self, ids: Int, at: Layout | None = None, types: Int | None = None, trace: Trace | None = None
@@ -121,15 +162,16 @@ class InputLayer(Placing):
 
 
 def build_at_input(
-    position: str | Spec | PositionEncoding, d_model: int, max_positions: int | None
+    position: str | Spec | PositionEncoding, d_model: int, max_positions: int | None, size: float
 ) -> PositionEncoding | None:
-    """The module if this encoding acts at the input, else None."""
+    """The module if this encoding acts at the input, else None. What it draws has this size."""
     if isinstance(position, PositionEncoding):
         return position if position.acts == "input" else None
     spec = get(position) if isinstance(position, str) else position
     if spec.acts != "input":
         return None
-    return spec.build(d_model=d_model, **({} if max_positions is None else {"max_positions": max_positions}))
+    rows: dict[str, int] = {} if max_positions is None else {"max_positions": max_positions}
+    return spec.build(d_model=d_model, std=size, **rows)
 
 
 __all__ = ["Combine", "InputLayer", "Placing"]

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from gnomon.errors import BadInput, BadValue
+from gnomon.errors import BadInput, BadValue, checked, must_be, wrong
 from gnomon.shapes import Float, Int
 
 Scale = Literal["sqrt", "rounded sqrt"] | float | None
@@ -24,6 +24,7 @@ Scale = Literal["sqrt", "rounded sqrt"] | float | None
 class TokenEmbedding(nn.Module):
     """ids (B, T) -> vectors (B, T, D): rows of a (V, D) table, times sqrt(D) unless told otherwise (S2)."""
 
+    @checked
     def __init__(
         self,
         vocab_size: int,
@@ -37,7 +38,7 @@ class TokenEmbedding(nn.Module):
                     which Gemma was trained: in bfloat16 55.5 for a width of 3072, whose root is 55.4256
         padding_id  its row is zero and stays zero, tied or not
         d_embed     width of the table when smaller than d_model
-        std         of the initial rows: default D^-0.5 under "sqrt", so that scaled rows have unit size, else 0.02
+        std         of the initial rows: default D^-0.5 under a root, so that scaled rows have unit size, else 0.02
         """
         super().__init__()
         if vocab_size < 1 or d_model < 1:
@@ -48,9 +49,8 @@ class TokenEmbedding(nn.Module):
         if not 0 < width <= d_model:
             raise BadValue(f"d_embed must lie between 1 and d_model={d_model}, got {width}")
         self.d_model, self.padding_id = d_model, padding_id
-        root, self.rounds = isinstance(scale, str), scale == "rounded sqrt"
-        self.scale = math.sqrt(d_model) if root else 1.0 if scale is None else float(scale)
-        self.std = std if std is not None else width**-0.5 if root else 0.02
+        self.rounds = scale == "rounded sqrt"
+        self.scale, self.std = scale_and_std(scale, std, d_model)
         self.weight = nn.Parameter(torch.empty(vocab_size, width))
         self.widen = nn.Linear(width, d_model, bias=False) if width < d_model else None
         self.reset_parameters()
@@ -63,6 +63,11 @@ class TokenEmbedding(nn.Module):
         if self.padding_id is not None:
             with torch.no_grad():
                 self.weight[self.padding_id] = 0
+
+    @property
+    def size(self) -> float:
+        """Root mean square of what it gives at first."""
+        return abs(self.scale) * self.std
 
     @property
     def vocab_size(self) -> int:
@@ -78,6 +83,7 @@ class TokenEmbedding(nn.Module):
 
     def unembed(self, h: Float) -> Float:
         """h (..., D) -> logits (..., V) with the same table. The padding row gets no gradient from here."""
+        check_hidden(h, self.d_model)
         h = h if self.widen is None else h @ self.widen.weight
         logits = F.linear(h, self.weight)
         if self.padding_id is not None:  # its row is zero, so the logit is 0 anyway: this only stops the gradient
@@ -89,6 +95,7 @@ class TokenEmbedding(nn.Module):
     @torch.no_grad()
     def resize(self, vocab_size: int) -> None:
         """Change the number of rows. Rows that remain keep their bits; new ones are drawn like the first were."""
+        must_be("vocab_size", vocab_size, int)
         if self.padding_id is not None and self.padding_id >= vocab_size:
             raise BadValue(f"resizing to {vocab_size} rows would cut off the padding token {self.padding_id}")
         self.weight = nn.Parameter(resized(self.weight, vocab_size, self.std), self.weight.requires_grad)
@@ -102,11 +109,14 @@ class TokenEmbedding(nn.Module):
 
         Raises BadValue for a vector of another width or an id outside the table, before any row is changed.
         """
+        must_be("vectors", vectors, Mapping, "a vector of each token: {'cat': tensor}, as read_vectors gives them")
+        must_be("vocabulary", vocabulary, Mapping, "the id of each token: {'cat': 12}")
         found: dict[int, Float] = {}
         for token, row in vocabulary.items():
             if token not in vectors:
                 continue
-            vector = torch.as_tensor(vectors[token], dtype=self.weight.dtype, device=self.weight.device)
+            must_be(f"the id of {token!r}", row, int)
+            vector = as_vector(token, vectors[token]).to(self.weight)
             if vector.shape != self.weight.shape[1:]:
                 want = tuple(self.weight.shape[1:])
                 raise BadValue(f"the vector of {token!r} has shape {tuple(vector.shape)}, the table needs {want}")
@@ -124,6 +134,13 @@ class TokenEmbedding(nn.Module):
         return f"vocab_size={self.vocab_size}, d_model={self.d_model}, scale={self.scale:g}{pad}"
 
 
+def scale_and_std(scale: Scale, std: float | None, d_model: int) -> tuple[float, float]:
+    """The number that rows are multiplied by, and the standard deviation of the first ones."""
+    if isinstance(scale, str):
+        return math.sqrt(d_model), d_model**-0.5 if std is None else std
+    return 1.0 if scale is None else float(scale), 0.02 if std is None else std
+
+
 def resized(weight: Float, rows: int, std: float) -> Float:
     """A (rows, ...) tensor whose first rows are `weight`'s, bit for bit; further ones normal with `std`."""
     if rows < 1:
@@ -135,10 +152,29 @@ def resized(weight: Float, rows: int, std: float) -> Float:
     return new
 
 
+def as_vector(token: str, vector: object) -> Float:
+    """A tensor of a token's vector, however it was given."""
+    try:
+        return torch.as_tensor(vector)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise wrong(f"the vector of {token!r}", vector, "numbers, (d_model,)") from error
+
+
+def check_hidden(h: Float, d_model: int) -> None:
+    """Raise BadValue unless h is what a head reads, (..., D)."""
+    if not isinstance(h, torch.Tensor) or not h.is_floating_point() or h.dim() == 0 or h.shape[-1] != d_model:
+        raise wrong("h", h, f"a floating-point tensor, (batch, tokens, d_model = {d_model})")
+
+
 def check_shape(ids: Int) -> None:
-    """Raise BadValue unless ids are (B, T) with at least one token."""
+    """Raise BadValue unless ids are a tensor of whole numbers, (B, T) with at least one token."""
+    if not isinstance(ids, torch.Tensor):
+        how = "torch.tensor([[76, 299, 412]]); for a text, model.tokenizer.encode(text) gives the ids of a row"
+        raise wrong("ids", ids, "a tensor of token ids, (batch, tokens)", how)
     if ids.dim() != 2 or ids.numel() == 0:
         raise BadValue(f"token ids have shape (batch, tokens) with at least one of each, got {tuple(ids.shape)}")
+    if ids.dtype not in (torch.int64, torch.int32):
+        raise BadValue(f"token ids are integers (int64 or int32), got {ids.dtype}")
 
 
 def check_ids(ids: Int, vocab_size: int) -> None:
@@ -147,8 +183,6 @@ def check_ids(ids: Int, vocab_size: int) -> None:
     Looks at values on the CPU only and not while compiling: elsewhere the check would wait for the device.
     """
     check_shape(ids)
-    if ids.dtype not in (torch.int64, torch.int32):
-        raise BadValue(f"token ids are integers (int64 or int32), got {ids.dtype}")
     if ids.device.type != "cpu" or torch.compiler.is_compiling():
         return
     low, high = ids.aminmax()
@@ -187,4 +221,6 @@ def read_vectors(path: str | Path) -> dict[str, Float]:
     return vectors
 
 
-__all__ = ["Scale", "TokenEmbedding", "check_ids", "check_shape", "read_vectors", "resized"]
+__all__ = [
+    "Scale", "TokenEmbedding", "check_hidden", "check_ids", "check_shape", "read_vectors", "resized", "scale_and_std",
+]  # fmt: skip

@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cache
 from math import isfinite
-from types import NoneType, UnionType
-from typing import Any, Literal, TypedDict, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypedDict, get_type_hints
 
 from gnomon.blocks.ffn import Activation
 from gnomon.blocks.residual import Placement
 from gnomon.embed.input import Combine
 from gnomon.embed.table import Scale
-from gnomon.errors import BadValue, unknown
+from gnomon.errors import BadValue, must_be, unknown, wrong
 from gnomon.norm import Norm
 from gnomon.positions import NoPE, Spec, get
 
@@ -51,7 +51,9 @@ class ModelConfig:
     attention_scale, softcap, sinks   of the scores: see MultiHeadAttention
     qk_norm        RMSNorm on the queries and keys of each head
     tied           the head uses the token table; head_bias: one number per token; head_scale: of the logits (tied)
-    embed_scale, d_embed, padding_id   see TokenEmbedding
+    embed_scale, d_embed, padding_id   see TokenEmbedding. embed_scale "auto" is 1 / init_std where position vectors of
+                   a fixed size are added (sinusoidal), so that tokens enter at unit size, as in the original
+                   Transformer, while tied logits begin small; else None. What it came to is kept
     init_std       of linear layers and tables; projections into the residual stream get it / sqrt(2 n_layers)
     combine        how an encoding that acts at the input meets the token vectors, and position_dim: see InputLayer
     n_decoder_layers, source_vocab_size, source_positions   of an encoder-decoder: see EncoderDecoder
@@ -90,7 +92,7 @@ class ModelConfig:
     tied: bool = True
     head_bias: bool = False
     head_scale: float = 1.0
-    embed_scale: Scale = None
+    embed_scale: Scale | Literal["auto"] = "auto"
     d_embed: int | None = None
     padding_id: int | None = None
     init_std: float = 0.02
@@ -105,6 +107,14 @@ class ModelConfig:
     n_classes: int | None = None
     pooling: Pooling = "mean"
     pooler: bool = False
+
+    @property
+    def token_scale(self) -> Scale:
+        """embed_scale, never "auto"."""
+        if self.embed_scale != "auto":
+            return self.embed_scale
+        fixed = self.at_input.acts == "input" and not self.at_input.takes("std")
+        return 1 / self.init_std if fixed and self.init_std > 0 else None
 
     @property
     def at_input(self) -> Spec:
@@ -137,7 +147,11 @@ class ModelConfig:
         return [pattern[layer % len(pattern)] for layer in range(n_layers)]
 
     def __post_init__(self) -> None:
-        """Raise BadValue for a number that no model can have."""
+        """Raise BadValue for a number that no model can have; settle what depends on other settings."""
+        for key, kind in _kinds().items():
+            must_be(key, getattr(self, key), kind)
+        object.__setattr__(self, "position", as_position(self.position))
+        object.__setattr__(self, "window", as_window(self.window))
         for window in self.windows(len(self.window) if isinstance(self.window, tuple) else 1):
             if window is not None and not 1 <= window <= 2**40:
                 raise BadValue(f"a window counts the token itself, so it must be at least 1; got {window}")
@@ -161,6 +175,7 @@ class ModelConfig:
         if isinstance(self.embed_scale, float) and not isfinite(self.embed_scale):
             raise BadValue(f"embed_scale must be 'sqrt', 'rounded sqrt', a number or nothing, got {self.embed_scale}")
         _check_head(self)
+        object.__setattr__(self, "embed_scale", self.token_scale)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON-ready data; `from_dict` brings it back."""
@@ -173,12 +188,11 @@ class ModelConfig:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "ModelConfig":
         """From such data. An unknown or missing key, or a value of the wrong type, is a BadValue that names it."""
+        must_be("data", data, Mapping, "ModelConfig.from_dict({'vocab_size': 512, 'd_model': 128, ...})")
         kinds = get_type_hints(cls)
-        for key, value in data.items():
+        for key in data:
             if key not in kinds:
                 raise unknown("key of a model config", key, kinds)
-            if key not in ("position", "window"):
-                _check_kind(key, value, kinds[key])
         missing = [
             f.name
             for f in fields(cls)
@@ -192,6 +206,13 @@ class ModelConfig:
         return cls(**{**data, "position": as_position(position), "window": as_window(data.get("window"))})
 
 
+@cache
+def _kinds() -> dict[str, Any]:
+    """The kind of each setting but those that have several notations."""
+    hints = get_type_hints(ModelConfig)
+    return {key: kind for key, kind in hints.items() if key not in ("position", "window")}
+
+
 def _check_head(c: ModelConfig) -> None:
     """Raise BadValue for a head that this architecture does not have, or without the number it needs."""
     if c.head != "tokens" and c.architecture != "encoder-only":
@@ -203,41 +224,19 @@ def _check_head(c: ModelConfig) -> None:
         )
 
 
-def _check_kind(key: str, value: object, kind: Any) -> None:
-    """Raise BadValue unless a setting is of the annotated kind: a type, a Literal, or a union of these."""
-    if get_origin(kind) is Literal and value not in get_args(kind):
-        raise unknown(key, str(value), get_args(kind))
-    options = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
-    if not any(_is_of(value, option) for option in options):
-        raise BadValue(f"{key} must be {' or '.join(_described(option) for option in options)}, got {value!r}")
-
-
-def _is_of(value: object, kind: Any) -> bool:
-    if get_origin(kind) is Literal:
-        return value in get_args(kind)
-    return type(value) is kind or (kind is float and type(value) is int)  # true is an int to Python, not to us
-
-
-def _described(kind: Any) -> str:
-    if get_origin(kind) is Literal:
-        return " or ".join(repr(choice) for choice in get_args(kind))
-    words = {int: "a whole number", float: "a number", bool: "true or false", NoneType: "nothing (null)"}
-    return words.get(kind, str(kind))
-
-
 def as_position(position: Any) -> Position:
     """A Spec, or one per layer, from a name, a Spec, saved data, or a list of these."""
     if isinstance(position, Spec):
         return position
     if isinstance(position, str):
         return get(position)
-    if isinstance(position, Mapping):
+    if isinstance(position, Mapping) and "name" in position and all(isinstance(key, str) for key in position):
         return get(**position)
     if isinstance(position, Sequence) and position:
         specs = tuple(as_position(p) for p in position)
         if all(isinstance(p, Spec) for p in specs):
             return specs  # type: ignore[return-value]
-    raise BadValue(f"position is a name, gn.positions.get(...), or a list of these, one per layer; got {position!r}")
+    raise wrong("position", position, "a name, gn.positions.get(...), or a list of these, one per layer")
 
 
 def as_window(window: Any) -> Window:
@@ -246,9 +245,7 @@ def as_window(window: Any) -> Window:
     listed = isinstance(window, Sequence) and not isinstance(window, str)
     pattern = tuple(None if w == "all" else w for w in window) if listed else (window,)
     if not pattern or not all(w is None or type(w) is int for w in pattern):
-        raise BadValue(
-            f"window is a whole number, none, or a list of these that repeats over the layers; got {window!r}"
-        )
+        raise wrong("window", window, "a whole number, none, or a list of these that repeats over the layers")
     return pattern if listed else pattern[0]
 
 
@@ -280,7 +277,7 @@ class Settings(TypedDict, total=False):
     tied: bool
     head_bias: bool
     head_scale: float
-    embed_scale: Scale
+    embed_scale: Scale | Literal["auto"]
     d_embed: int | None
     padding_id: int | None
     init_std: float
@@ -328,6 +325,7 @@ def preset(name: str, **changes: Any) -> ModelConfig:
     vaswani-base  63 082 496 parameters: the original Transformer with one table of 37 000 tokens
     bert-base   109 482 240 parameters: with its pooler, without a head over the vocabulary
     """
+    must_be("name", name, str, "such as 'mini-gpt'")
     if name not in PRESETS:
         raise unknown("preset", name, PRESETS)
     return ModelConfig.from_dict({**PRESETS[name], **changes})

@@ -9,9 +9,10 @@ from torch import nn
 
 from gnomon.data import Tokenizer
 from gnomon.embed import InputLayer, Placing, Tied, Untied
-from gnomon.errors import BadValue
+from gnomon.embed.table import scale_and_std
+from gnomon.errors import BadValue, must_be
 from gnomon.glossary import Said, said
-from gnomon.layout import Layout
+from gnomon.layout import Layout, check_layouts
 from gnomon.models.config import ModelConfig, Settings, preset
 from gnomon.models.heads import Head, TokenHead
 from gnomon.models.stack import Stack
@@ -45,6 +46,7 @@ class Model(nn.Module):
     @classmethod
     def from_config(cls, config: ModelConfig) -> Self:
         """Build from a ModelConfig."""
+        must_be("config", config, ModelConfig, "gn.ModelConfig(vocab_size=..., d_model=..., n_layers=..., n_heads=...)")
         if config.architecture != cls.architecture:
             raise BadValue(f"this is the config of a model that is {config.architecture}, not {cls.architecture}")
         return cls(**{f.name: getattr(config, f.name) for f in fields(config) if f.name != "architecture"})
@@ -77,6 +79,7 @@ class Model(nn.Module):
 
     def check(self, at: Layout) -> None:
         """Raise BadValue if an encoding has no meaning at these positions, before anything is computed."""
+        check_layouts(at=at)
         for position in self.encodings():
             position.check(at)
 
@@ -106,6 +109,8 @@ class Model(nn.Module):
 
         Raises BadValue, and changes nothing, where that would cut off an id that the model or its tokenizer uses.
         """
+        must_be("vocab_size", vocab_size, int)
+        must_be("pad_to_multiple", pad_to_multiple, int)
         if pad_to_multiple < 1:
             raise BadValue(f"pad_to_multiple is a number of rows, at least 1 (no padding); got {pad_to_multiple}")
         size, tied = -(-vocab_size // pad_to_multiple) * pad_to_multiple, self.tied
@@ -134,18 +139,21 @@ class Model(nn.Module):
 def input_layer(c: ModelConfig, vocab_size: int | None = None) -> InputLayer:
     """The input layer of a config; `vocab_size` where this side has a table of its own."""
     size = c.vocab_size if vocab_size is None else vocab_size
-    return InputLayer(size, c.d_model, scale=c.embed_scale, padding_id=c.padding_id, d_embed=c.d_embed, **_placing(c))
+    return InputLayer(
+        size, c.d_model, scale=c.token_scale, padding_id=c.padding_id, d_embed=c.d_embed, std=c.init_std, **_placing(c)
+    )
 
 
 def placing(c: ModelConfig) -> Placing:
     """An input layer of a config without a table of tokens."""
-    return Placing(c.d_model, **_placing(c))
+    scale, std = scale_and_std(c.token_scale, c.init_std, c.d_model)
+    return Placing(c.d_model, size=abs(scale) * std, **_placing(c))
 
 
 def _placing(c: ModelConfig) -> dict[str, Any]:
     return {
         "position": c.at_input, "max_positions": c.max_positions, "combine": c.combine, "position_dim": c.position_dim,
-        "norm": c.input_norm, "norm_eps": c.norm_eps, "dropout": c.dropout, "n_types": c.n_types, "std": c.init_std,
+        "norm": c.input_norm, "norm_eps": c.norm_eps, "dropout": c.dropout, "n_types": c.n_types,
     }  # fmt: skip
 
 

@@ -6,8 +6,8 @@ import torch
 
 from gnomon.attention import Cache
 from gnomon.embed.table import check_shape
-from gnomon.errors import BadValue
-from gnomon.layout import Layout
+from gnomon.errors import BadValue, must_be
+from gnomon.layout import Layout, layout_of
 from gnomon.shapes import Int
 
 
@@ -15,12 +15,11 @@ def place(ids: Int, at: Layout | None, cache: Cache | None) -> Layout:
     """The Layout of these ids: the given one, stretched over the batch, or the natural one. Raises BadValue where a
     given one does not continue what the cache holds."""
     check_shape(ids)
+    must_be("cache", cache, Cache | None, "model.cache() makes one; a mask is no cache: at=gn.Layout.padded(mask)")
     held = None if cache is None else cache.at
     if at is None:
         return Layout.dense(ids.shape[0], ids.shape[1], ids.device) if held is None else held.then(ids.shape[1])
-    at = at.expand(ids.shape[0])
-    if at.shape != tuple(ids.shape):
-        raise BadValue(f"the layout places {at.shape[1]} tokens a row, but {ids.shape[1]} were given")
+    at = layout_of(at, ids.shape[0], ids.shape[1], ids.device)
     if held is not None and not torch.compiler.is_compiling():
         last = torch.where(held.real, held.step, -1).amax(1)
         first = torch.where(at.real, at.step, last[:, None] + 1).amin(1)

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from gnomon.attention import Cache, GrowingCache, Memory, PreallocatedCache, RollingCache
 from gnomon.embed import Tied, Untied
-from gnomon.errors import BadValue, unknown
+from gnomon.errors import BadValue, checked, must_be, unknown
 from gnomon.generate import generate, stream
 from gnomon.generate.feed import CacheKind
 from gnomon.layout import Layout
@@ -44,6 +44,8 @@ class Writer(Model):
         memory  an encoded source, of an encoder-decoder; default: the cache's
         """
         at = place(ids, at, cache)
+        must_be("trace", trace, Trace | None, "gn.Trace()")
+        must_be("memory", memory, Memory | None, "model.encode(source) makes one")
         whole = None if cache is None else history(cache, ids, at, self.encodings())
         if cache is None or whole is None:
             return self.read(ids, at, cache, trace, memory)
@@ -57,6 +59,7 @@ class Writer(Model):
         cache.become(again)
         return x
 
+    @checked
     def cache(self, kind: CacheKind = "growing", capacity: int = 0, rollback: int = 0) -> Cache:
         """An empty cache for this model. preallocated needs a capacity in tokens; rolling needs a model with a window
         and can go back `rollback` tokens."""

@@ -12,7 +12,6 @@ position. A new encoding is one file with one final subclass; importing the file
 
 import importlib
 import inspect
-import math
 import pkgutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -286,6 +285,10 @@ class Spec:
         """Where it acts: nowhere, input, rotation or score."""
         return self.cls.acts
 
+    def takes(self, option: str) -> bool:
+        """Whether its class has this option."""
+        return option in _parameters(self.cls)
+
     def build(self, **sizes: Any) -> PositionEncoding:
         """Build the module. `sizes` are the model's (d_model, d_head, n_heads, causal, max_positions ...): the class
         takes those its constructor names, options given by hand win. Random parameters come from a stream of their
@@ -404,45 +407,6 @@ def wide(dtype: torch.dtype) -> torch.dtype:
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 
-def turns(trained_with: list[float], now: list[float], trained: int | None) -> list[str]:
-    """Sentences about pairs of channels that turn with position, by their frequencies in training and now."""
-    waves = [2 * math.pi / theta for theta in trained_with]
-    lines: list[str] = [said("encodings", "pairs", count=len(waves), first=waves[0], last=waves[-1])]
-    if trained is None:
-        return lines
-    never = [i for i, wave in enumerate(waves) if wave > trained]
-    if never:
-        slow = {"turning": len(waves) - len(never), "trained": trained, "first": never[0]}
-        one = len(never) == 1
-        lines.append(
-            said("encodings", "pairs_one_slow", **slow)
-            if one
-            else said("encodings", "pairs_slow", **slow, last=never[-1])
-        )
-    else:
-        lines.append(said("encodings", "pairs_all", trained=trained))
-    unseen = [i for i in never if 2 * now[i] > trained_with[i] * (1 + 1e-9)]
-    twice = said("encodings", "new_angles", count=len(unseen)) if unseen else said("encodings", "no_new_angle")
-    return [*lines, twice]
-
-
-def check_base(base: float) -> None:
-    """Raise BadValue unless a base of wavelengths is a number above 0."""
-    if not isinstance(base, int | float) or not 0 < base < float("inf"):
-        raise BadValue(f"base is the number whose powers are the wavelengths, so it must be above 0; got {base!r}")
-
-
-def angles(pos: Int, frequencies: list[float] | Float) -> Float:
-    """pos (...,) times frequencies (P,) or (..., P) -> (..., P) in float64, on the CPU where the device has no float64.
-
-    An elementwise product, so neither autocast nor reduced-precision matrix units can round the positions.
-    """
-    home = "cpu" if pos.device.type == "mps" else pos.device
-    f = torch.as_tensor(frequencies, dtype=torch.float64, device=home)
-    return pos.to(home, torch.float64).unsqueeze(-1) * f
-
-
 __all__ = [
-    "Acts", "NoPE", "PositionEncoding", "Spec", "Tables", "angles", "check_base", "encoding", "get", "names",
-    "own_draws", "turns", "wide",
+    "Acts", "NoPE", "PositionEncoding", "Spec", "Tables", "encoding", "get", "names", "own_draws", "wide",
 ]  # fmt: skip

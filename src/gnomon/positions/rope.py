@@ -15,9 +15,10 @@ import torch
 from gnomon.errors import BadValue, unknown, wrong
 from gnomon.glossary import said
 from gnomon.layout import Layout, Positions, layout_of
-from gnomon.positions.base import PositionEncoding, Tables, angles, check_base, turns, wide
+from gnomon.positions.base import PositionEncoding, Tables, wide
 from gnomon.positions.scaling import Scaling, plain_frequencies
 from gnomon.positions.scaling import scaling as from_settings
+from gnomon.positions.waves import angles, check_base, turns
 from gnomon.shapes import Float, Int
 
 Pairing = Literal["half", "interleaved"]

@@ -16,7 +16,8 @@ import torch
 from gnomon.errors import BadValue, unknown
 from gnomon.glossary import said
 from gnomon.layout import Layout, Positions
-from gnomon.positions.base import PositionEncoding, angles, check_base, turns
+from gnomon.positions.base import PositionEncoding
+from gnomon.positions.waves import angles, check_base, turns
 from gnomon.shapes import Float
 
 Table = Literal["interleaved", "concatenated", "tensor2tensor"]
