@@ -327,11 +327,11 @@ def test_placed_tokens_follow_one_another_in_time_wherever_they_sit():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (torch.tensor([[True, False]]), r"positions is numbers, got a torch tensor.*gn\.Layout\.padded\(mask\)"),
-        ("rope", "positions is one number.*got 'rope'"),
-        ([[1, 2], [3]], "positions is one number.*list of 2 list"),
+        (torch.tensor([[True, False]]), r"positions must be numbers, got a torch tensor.*gn\.Layout\.padded\(mask\)"),
+        ("rope", "positions must be one number.*got 'rope'"),
+        ([[1, 2], [3]], "positions must be one number.*list of 2 list"),
         (torch.zeros(1, 2, 3), r"shape \(1, 2, 3\)"),
-        ([], r"positions is one number, \(tokens,\) or \(batch, tokens\) of them"),
+        ([], r"positions must be one number, \(tokens,\) or \(batch, tokens\) of them"),
         (Layout.dense(1, 2), "a Layout already"),
     ],
 )

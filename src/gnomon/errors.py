@@ -159,6 +159,6 @@ def shown(value: object) -> str:
 
 
 __all__ = [
-    "BadInput", "BadValue", "GnomonError", "Terminated", "article", "checked", "described", "must_be", "shown", "unknown",
-    "wrong",
+    "BadInput", "BadValue", "GnomonError", "Terminated", "article", "checked", "described", "must_be", "shown",
+    "unknown", "wrong",
 ]  # fmt: skip
