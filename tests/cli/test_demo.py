@@ -23,6 +23,7 @@ def result(folder):
     return CliRunner().invoke(cli, [*TINY, "-o", str(folder)], prog_name="gnomon")
 
 
+@pytest.mark.slow
 def test_it_says_what_it_will_do_and_how_long_it_takes(result):
     assert result.exit_code == 0, result.output
     assert "3 models, 2 layers of width 128, that differ in position only: none, learned, alibi." in result.stderr
@@ -30,12 +31,14 @@ def test_it_says_what_it_will_do_and_how_long_it_takes(result):
     assert re.search(r"About [\d.]+ (seconds|minutes) on this machine", result.stderr)
 
 
+@pytest.mark.slow
 def test_it_prints_the_table_the_files_a_sample_and_what_to_try(result, folder):
     for text in ("byte trigram", f"{folder}/report.html", "writes:", "    def ", "Try next:", "seed 0", "torch"):
         assert text in result.stdout
     assert re.search(r"learned +\d\.\d{3} +n/a +n/a", result.stdout)
 
 
+@pytest.mark.slow
 def test_everything_is_kept(result, folder):
     kept = {path.name for path in folder.iterdir()}
     pictures = {"extrapolation.png", "by_position.png"}
@@ -45,6 +48,7 @@ def test_everything_is_kept(result, folder):
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_page_shows_what_the_best_model_wrote(result, folder):
     sample = json.loads((folder / "report.json").read_text())["sample"]
     assert sample["prompt"] == "def "
@@ -52,6 +56,7 @@ def test_the_page_shows_what_the_best_model_wrote(result, folder):
     assert "What a model writes" in (folder / "report.html").read_text()
 
 
+@pytest.mark.slow
 def test_its_models_can_write(result, folder):
     command = re.search(r"gnomon (generate .*/(none|alibi)) --prompt 'class '", result.stdout)
     model = load(command.group(1).split()[1])
@@ -61,6 +66,7 @@ def test_its_models_can_write(result, folder):
     assert written.output.startswith("class ")
 
 
+@pytest.mark.slow
 def test_resuming_a_finished_demo_trains_nothing_and_finds_the_same(result, folder):
     again = CliRunner().invoke(cli, [*TINY, "-o", str(folder), "--resume", "--json"], prog_name="gnomon")
     assert again.exit_code == 0, again.output
@@ -71,6 +77,7 @@ def test_resuming_a_finished_demo_trains_nothing_and_finds_the_same(result, fold
     assert all(f"{row['bits'][0]['value']:.3f}" in table for row in data["rows"])
 
 
+@pytest.mark.slow
 def test_another_demo_does_not_write_over_it(result, folder):
     other = CliRunner().invoke(cli, [*TINY, "--steps", "3", "-o", str(folder)], prog_name="gnomon")
     assert other.exit_code == 2

@@ -40,6 +40,7 @@ def test_the_text_at_hand_is_the_standard_library(report):
     assert report["text"]["files"] > 300
 
 
+@pytest.mark.slow
 def test_threads_asked_for_are_the_threads_in_use():
     before = torch.get_num_threads()
     try:

@@ -35,6 +35,7 @@ RUNS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", RUNS)
 def test_it_gives_the_numbers_of_the_end_of_training_with_intervals_around_them(task):
     arguments, names = RUNS[task]
@@ -132,6 +133,7 @@ def test_bad_input_gets_one_line(arguments, code, message):
     assert result.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_numbers_make_their_own_data():
     gnomon("train", *NUMBERS, *SMALL, "-o", "run", "--steps", 1)
     result = gnomon("eval", "run", "--data", "text.txt", "--quiet")

@@ -188,6 +188,7 @@ def slow_run(*arguments: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
 
 
+@pytest.mark.slow
 def test_text_is_shown_while_it_is_written_and_ctrl_c_keeps_it(run, model):
     with slow_run(run, "-n", "2") as process:
         try:
@@ -272,6 +273,7 @@ def test_a_draft_model_is_loaded_from_its_run(run, model):
     assert result.stdout == texts(model, "ab", strategy=Greedy())[0] + "\n"
 
 
+@pytest.mark.slow
 def test_a_source_is_given_or_read_and_the_prompt_begins_the_answer(translation, translator):
     def answer(source, prompt=None, strategy=Greedy()):  # noqa: B008  a value
         return generate(translator, prompt, source=source, strategy=strategy, seeds=0, max_new_tokens=12)[0].text
@@ -385,6 +387,7 @@ def test_a_mistake_in_one_text_does_not_end_the_loop(tmp_path):
     assert result.exit_code == 0
 
 
+@pytest.mark.slow
 def test_a_text_that_cannot_go_on_does_not_end_the_loop(run):
     """No token may come twice, and there are 257 of them: sooner or later none is left."""
     result = gnomon(
@@ -403,6 +406,7 @@ runpy.run_module("gnomon", run_name="__main__")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no pty")
 def test_a_person_at_a_terminal_stops_a_text_and_writes_the_next(run):
     import pty

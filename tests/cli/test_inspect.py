@@ -59,6 +59,7 @@ def test_where_position_comes_in_is_said(position, says):
     assert says in inspect("--preset", "mini-llama", "--set", "n_layers=1", "--position", position, "--text", "ab")
 
 
+@pytest.mark.slow
 def test_it_is_drawn_on_one_page(run, tmp_path):
     inspect(run[0], "--text", "hola", "--lang", "es", "-o", tmp_path / "todo.svg")
     svg = (tmp_path / "todo.svg").read_text(encoding="utf-8")

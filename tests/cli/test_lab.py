@@ -65,6 +65,7 @@ def test_json_is_one_object_and_nothing_else(texts):
     assert result.stderr == ""
 
 
+@pytest.mark.slow
 def test_quiet_prints_the_table_alone(texts):
     result = run(*TINY, "--positions", "none", texts, "--quiet")
     assert result.exit_code == 0
@@ -73,6 +74,7 @@ def test_quiet_prints_the_table_alone(texts):
     assert "byte trigram" in result.stdout
 
 
+@pytest.mark.slow
 def test_several_texts_may_be_given_in_a_row(texts):
     files = sorted(texts.iterdir())
     result = run(*TINY, "--positions", "none", "--json", "--text", *files)
@@ -80,6 +82,7 @@ def test_several_texts_may_be_given_in_a_row(texts):
     assert json.loads(result.stdout)["about"]["corpus"]["documents"] == 12
 
 
+@pytest.mark.slow
 def test_another_experiment_takes_another_default_folder_and_the_same_takes_the_same(texts):
     assert run(*TINY, "--positions", "none", texts, "-q").exit_code == 0
     assert run(*TINY, "--positions", "none", texts, "-q").exit_code == 0
@@ -105,6 +108,7 @@ def test_settings_come_from_a_file_too_and_flags_win(texts, tmp_path):
     assert settings["positions"] == ["alibi"]
 
 
+@pytest.mark.slow
 def test_combine_is_an_axis(texts):
     """S12."""
     result = run(*TINY, "--positions", "sinusoidal,none", "--combine", "add,concat", "--json", texts)

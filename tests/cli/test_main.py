@@ -145,6 +145,7 @@ def test_the_bash_completion_script_is_bash():
     assert subprocess.run(["bash", "-n"], input=script, text=True, check=False).returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_streams_are_no_traceback(closed):
     command = f"{sys.executable} -m gnomon generate no-such-run {closed}"
@@ -153,6 +154,7 @@ def test_closed_streams_are_no_traceback(closed):
     assert "Traceback" not in ran.stderr + ran.stdout
 
 
+@pytest.mark.slow
 def test_what_a_terminal_cannot_write_is_no_traceback():
     """The table of tokens shows control characters by pictures that ASCII has none of."""
     command = [sys.executable, "-m", "gnomon", "inspect", "--preset", "mini-gpt", "--text", "a\tb"]

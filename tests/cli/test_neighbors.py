@@ -70,6 +70,7 @@ def test_sentences_come_from_standard_input_too(folder, lines):
     assert run(folder, "import os", "--sentences", "-", input="\n".join(LINES)).stdout == from_file
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [(), ("a", "b")])
 @pytest.mark.parametrize("with_lines", [False, True])
 def test_a_map_is_drawn_of_words_of_sentences_and_of_everything(folder, lines, tmp_path, words, with_lines):

@@ -38,6 +38,7 @@ def test_the_numbers_are_printed_for_programs():
     assert [row["last_output"] > 1e-2 for row in report["causal_without_position"]] == [False, True, True]
 
 
+@pytest.mark.slow
 def test_it_is_drawn(tmp_path):
     order("--lang", "pt", "--position", "alibi", "-o", tmp_path / "ordem.svg")
     svg = (tmp_path / "ordem.svg").read_text(encoding="utf-8")

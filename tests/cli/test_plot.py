@@ -27,6 +27,7 @@ def facts(*arguments):
     return json.loads(plot(*arguments, "--json"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("what", "view"),
     [
@@ -60,6 +61,7 @@ def test_the_course_picture_is_one_command(tmp_path):
     assert "Codificación Posicional Sinusoidal" in shown
 
 
+@pytest.mark.slow
 def test_scaling_reports_its_numbers():
     """S16."""
     medians = facts("scaling")["median_jacobian_norm"]

@@ -106,6 +106,7 @@ def test_transformers_loads_an_extended_model_with_equal_logits(tmp_path):
         assert not torch.allclose(ours(ids), model.eval()(ids), atol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_retrofitted_model_is_trained_back(folder, tmp_path):
     """From the weights that it was left with, under its new encoding, with its own tokenizer."""
     (tmp_path / "text.txt").write_text("the cat sat on the mat. " * 300)

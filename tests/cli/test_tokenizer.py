@@ -73,6 +73,7 @@ def test_other_kinds_are_trained_too(tmp_path: Path, kind: str, vocab_size: int)
     assert Tokenizer.load(tmp_path / "out").kind == kind
 
 
+@pytest.mark.slow
 def test_the_embedded_text_is_the_default(tmp_path: Path) -> None:
     shown = run("train", "--kind", "characters", "-o", str(tmp_path))
     assert "stdlib: " in shown.output

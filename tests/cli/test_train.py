@@ -285,6 +285,7 @@ def logged(folder: Path) -> list[dict[str, float]]:
     return [{key: value for key, value in line.items() if key != "tokens_per_second"} for line in lines]
 
 
+@pytest.mark.slow
 def test_ctrl_c_saves_and_exits_130_and_after_it_or_a_kill_the_run_goes_on_as_if_nothing_happened(folder):
     ran = [
         *TINY, "--steps", 150, "--threads", 1, "--set", "train.sample_every=none", "--set", "train.eval_every=none",
@@ -323,6 +324,7 @@ NUMBERS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_task_has_defaults_a_folder_and_a_hint_of_its_own():
     result = run(*NUMBERS, "--source", "pt", "--target", "digits", "--steps", 1)
     assert result.exit_code == 0, result.output
@@ -332,6 +334,7 @@ def test_a_task_has_defaults_a_folder_and_a_hint_of_its_own():
     assert (config.architecture, config.norm, config.d_model) == ("encoder-decoder", "rmsnorm", 16)
 
 
+@pytest.mark.slow
 def test_a_task_is_chosen_in_the_file(folder):
     (folder / "task.toml").write_text('task = "numbers"\n[numbers]\nsource = "en"\ntarget = "es"\n')
     assert run("-c", "task.toml", *NUMBERS[2:], "-o", "run", "--steps", 1).exit_code == 0
@@ -339,6 +342,7 @@ def test_a_task_is_chosen_in_the_file(folder):
     assert (origin["task"], origin["numbers"]["source"], origin["numbers"]["target"]) == ("numbers", "en", "es")
 
 
+@pytest.mark.slow
 def test_a_resumed_translation_is_the_uninterrupted_one(monkeypatch):
     assert run(*NUMBERS, "-o", "whole", "--steps", 6).exit_code == 0
     original = Run.step

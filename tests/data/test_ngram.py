@@ -55,6 +55,7 @@ def test_bits_per_byte_are_the_mean_over_all_documents() -> None:
     assert FITTED.bits_per_byte(corpus) == pytest.approx(bits.mean())
 
 
+@pytest.mark.slow
 def test_longer_contexts_predict_python_better() -> None:
     """The figure of a model of the standard library: near 2.5 bits per byte for trigrams, more for shorter ones."""
     train, valid = Corpus.open("stdlib").split()

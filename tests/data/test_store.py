@@ -37,6 +37,7 @@ def files(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.suffix == ".tokens") if folder.exists() else []
 
 
+@pytest.mark.slow
 @given(texts=st.lists(st.text("abñ世\n ", min_size=1), min_size=1), batch=st.integers(1, 20))
 @settings(max_examples=60, deadline=None)
 def test_stored_documents_are_the_encoded_texts(
@@ -91,6 +92,7 @@ def test_another_corpus_or_tokenizer_is_another_file(families: dict[str, Tokeniz
     assert len(files(tmp_path)) == 3 * len(families)
 
 
+@pytest.mark.slow
 def test_large_vocabularies_are_stored_in_full(tmp_path: Path) -> None:
     characters = "".join(map(chr, range(0x20000, 0x20000 + (1 << 16))))
     tokenizer = Tokenizer.characters([characters])
@@ -143,6 +145,7 @@ def test_a_build_killed_half_way_leaves_no_store_and_the_next_succeeds(tmp_path:
     assert len(files(tmp_path)) == 1
 
 
+@pytest.mark.slow
 def test_two_processes_may_build_the_same_store(tmp_path: Path) -> None:
     slow = "lambda done, total: __import__('time').sleep(0.005)"
     runs = [subprocess.Popen(build(tmp_path, progress=slow), stdout=subprocess.PIPE, text=True) for _ in range(2)]

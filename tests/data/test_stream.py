@@ -45,6 +45,7 @@ def test_every_way_of_cutting_bytes_into_tokens_gives_the_same_text(data: bytes)
         assert "".join(streamed(tokenizer, ids)) == data.decode("utf-8", "replace") == tokenizer.decode(ids)
 
 
+@pytest.mark.slow
 @given(data=st.data())
 @settings(max_examples=400, deadline=None)
 def test_the_pieces_add_up_to_the_decoded_whole(families: dict[str, Tokenizer], data: st.DataObject) -> None:

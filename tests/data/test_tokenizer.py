@@ -77,6 +77,7 @@ def merge(parts: list[str], pair: tuple[str, str]) -> list[str]:
     return joined
 
 
+@pytest.mark.slow
 def test_bpe_is_the_same_in_another_process() -> None:
     code = "from gnomon.data import *; print(Tokenizer.bpe(Corpus.open('stdlib').texts[:60]).sha256)"
     hashes = {subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout for _ in range(2)}
@@ -138,6 +139,7 @@ def test_control_ids_decode_to_nothing_or_on_request_to_their_names(byte_level: 
     assert byte_level.decode([97, 256, 98], special=True) == "a<|endoftext|>b"
 
 
+@pytest.mark.slow
 @given(data=st.data())
 @settings(max_examples=200, deadline=None)
 def test_decoding_agrees_with_the_tokenizers_library(families: dict[str, Tokenizer], data: st.DataObject) -> None:

@@ -131,6 +131,7 @@ def test_a_tie_survives(path):
     assert (model(ids) - before).abs().max() > 1e-4
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_a_tie_survives_compilation():
     model, ids = gn.DecoderOnly(11, 8, 1, 2).eval(), torch.tensor([[1, 2, 3]])

@@ -132,6 +132,7 @@ def test_a_text_that_goes_on_and_is_worth_more_than_all_that_ended_is_never_thro
     assert hasty.score < math.log(1e-2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", [False, "never"])
 def test_what_ends_by_itself_is_what_transformers_finds(rule, tmp_path):
     """The best text of tiny random Llamas, each with two widths and two penalties. (Where the best is a text that was

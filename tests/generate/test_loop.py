@@ -70,6 +70,7 @@ def test_it_does_so_in_every_shape_of_model_too(tiny, by_hand, shape):
     assert ids(generate(model, PROMPTS, max_new_tokens=12)) == [by_hand(model, p, 12) for p in PROMPTS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["preallocated", "rolling"])
 @pytest.mark.parametrize("position", ["learned", "rope", "t5"])
 def test_every_kind_of_cache_gives_the_same(tiny, position, kind):

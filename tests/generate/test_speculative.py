@@ -50,6 +50,7 @@ def test_it_does_so_with_every_kind_of_cache(tiny, seed, kind):
         assert_same(generate(model, PROMPTS, strategy=strategy, cache=kind, **ENDS), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_it_does_so_for_an_encoder_decoder_whatever_drafts(tiny, encoder_decoder, seed):
     model, sources = encoder_decoder(seed), [[1, 2, 3, 4], [5, 6], [7], [8, 9, 10]]
@@ -60,6 +61,7 @@ def test_it_does_so_for_an_encoder_decoder_whatever_drafts(tiny, encoder_decoder
     assert_same(generate(model, PROMPTS, source=sources, strategy=Lookup(ngram=1), **ENDS), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_constraints_hold_for_drafted_tokens_too(tiny, seed):
     model, draft = tiny("rope", seed, vocab_size=12), tiny("rope", seed + 99, vocab_size=12)
@@ -120,6 +122,7 @@ def chi_square(model, strategy, sample, n=1000, **settings):
     return total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sample", [Sample(), Sample(0.6)], ids=repr)
 @pytest.mark.parametrize("drafter", ["another model", "the model", "the text"])
 def test_what_is_drawn_follows_the_models_own_distribution(markov, drafter, sample):
@@ -141,6 +144,7 @@ def test_a_row_draws_the_same_in_any_batch(tiny, strategy):
     assert_same(together, alone)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_so_it_does_with_a_draft_model(tiny, seed):
     model, draft = tiny("rope", seed, vocab_size=12), tiny("learned", seed + 9, vocab_size=12, max_positions=14)

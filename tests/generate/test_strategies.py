@@ -49,6 +49,7 @@ def test_top_p_comes_before_min_p():
     assert Sample(top_p=0.55, min_p=0.7).process(logits).isfinite().tolist() == [[True, True, False, False]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "strategy", [Sample(), Sample(0.5), Sample(1.7), Sample(top_k=3), Sample(top_p=0.8), Sample(1.5, 5, 0.9, 0.1)]
 )

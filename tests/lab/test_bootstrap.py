@@ -37,6 +37,7 @@ def test_what_documents_disagree_on_is_not():
     assert found.high + 0.1 not in found
 
 
+@pytest.mark.slow
 def test_the_interval_holds_the_truth_about_as_often_as_it_says():
     """Documents of a known population: 95 % of intervals hold its mean; with 30 documents, slightly fewer."""
     rng = np.random.default_rng(1)

@@ -72,6 +72,7 @@ def identical(one: Measured, other: Measured) -> bool:
 # ------------------------------------------------------------------ same numbers
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_numbers_in_workers_and_here(settings, corpus, folder, report, tmp_path):
     """Two processes beside each other, after the fixture's run in this one: every number agrees to the last bit."""
     two = replace(settings, positions=("rope", "t5"))
@@ -100,6 +101,7 @@ def test_threads_of_this_process_are_left_as_they_were(settings, corpus, tmp_pat
 # ------------------------------------------------------------------ one's own
 
 
+@pytest.mark.slow
 def test_encodings_of_ones_own_are_measured_like_all_others(my_module, settings, corpus, tmp_path):
     """By name, in worker processes, with options: the class is defined outside the package."""
     spec = gn.positions.get("slow", rate=0.5)
@@ -328,6 +330,7 @@ def members(group: int) -> int:
     return sum(int(pgid) == group and not state.startswith("Z") for pgid, state in rows)
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_all_processes_and_says_how_to_go_on(endless, tmp_path):
     group = os.getpgid(endless.pid)
     os.killpg(group, signal.SIGINT)  # as a terminal does it: to all of them
@@ -340,6 +343,7 @@ def test_ctrl_c_ends_all_processes_and_says_how_to_go_on(endless, tmp_path):
     assert not list((tmp_path / "lab").glob("**/.*"))  # no drafts
 
 
+@pytest.mark.slow
 def test_workers_end_when_their_parent_is_killed(endless):
     group = os.getpgid(endless.pid)
     endless.kill()

@@ -215,6 +215,7 @@ def test_the_same_report_gives_the_same_files(report, saved):
     assert page(told) == (saved / "report.html").read_text()
 
 
+@pytest.mark.slow
 def test_a_save_that_fails_leaves_the_old_files(report, saved, monkeypatch, tmp_path):
     report.save(tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}

@@ -27,6 +27,7 @@ def afresh():
     torch._dynamo.reset()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("position", gn.positions.names())
 def test_forward_and_backward_are_one_graph(position):
     """`fullgraph` refuses whatever would send the computation back to Python."""
@@ -40,6 +41,7 @@ def test_forward_and_backward_are_one_graph(position):
         torch.testing.assert_close(mine, want, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("position", "kind", "at"), [("rope", "growing", None), ("t5", "preallocated", LEFT)])
 def test_forty_steps_are_compiled_at_most_three_times(position, kind, at):
     """A number of Python's that grows with the cache would be compiled for anew at each step."""

@@ -61,6 +61,7 @@ def test_a_window_bounds_the_cache():
     assert planned.cache_bytes(99) < planned.cache_bytes(100) == planned.cache_bytes(10_000)
 
 
+@pytest.mark.slow
 def test_a_model_too_large_for_any_memory_can_be_planned():
     huge = preset("mini-llama", d_model=16_384, n_layers=100, n_heads=128, n_kv_heads=8, vocab_size=200_000)
     assert plan(huge).total > 2e11

@@ -19,6 +19,7 @@ def translator() -> EncoderDecoder:
     return model
 
 
+@pytest.mark.slow
 def test_the_weights_are_those_of_the_forward_that_writes_the_target(translator):
     facts = alignment(translator, "abc", "xy").facts
     trace = Trace()

@@ -125,6 +125,7 @@ def test_a_saved_file_is_what_its_suffix_says_and_carries_its_description(tmp_pa
     assert [f.name for f in file.parent.iterdir()] == [file.name]  # nothing unfinished is left beside it
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["png", "svg"])
 def test_the_same_picture_gives_the_same_bytes(kind):
     first, second = (plots.bias(n_heads=2, length=8).render(kind) for _ in range(2))
@@ -138,6 +139,7 @@ def test_another_suffix_is_refused_by_name(tmp_path, name):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_write_that_fails_leaves_the_older_file(tmp_path, monkeypatch):
     file = plots.heat_map(length=4, d_model=4).save(tmp_path / "a.png")
     before = file.read_bytes()
@@ -164,6 +166,7 @@ def test_drawing_leaves_the_users_matplotlib_settings_alone():
     assert dict(matplotlib.rcParams) == before
 
 
+@pytest.mark.slow
 def test_matplotlib_waits_for_the_first_picture_and_pyplot_for_ever():
     code = (
         "import sys, gnomon.plots as plots; early = 'matplotlib' in sys.modules;"

@@ -27,6 +27,7 @@ def test_the_last_pair_of_a_sinusoid_of_512_has_a_period_of_60611_tokens():
     assert round(facts["longest"]) == 60611
 
 
+@pytest.mark.slow
 def test_a_key_equal_to_its_query_fades_as_the_mean_of_cosines():
     """E[q . R_r q] / |q|^2 over normal q is the mean of cos(r theta_i), by symmetry between the pairs."""
     facts = plots.scores("rope", 512, d_head=64, draws=600).facts
@@ -36,6 +37,7 @@ def test_a_key_equal_to_its_query_fades_as_the_mean_of_cosines():
     assert facts["aligned_mean"][0] == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_random_keys_average_zero_at_every_distance_with_the_same_spread():
     """For random q and k rotation changes nothing in distribution: mean 0, deviation 1/sqrt(C)."""
     facts = plots.scores("rope", 4096, d_head=64, draws=600).facts

@@ -87,6 +87,7 @@ def test_masks_are_drawn_from_the_seed_and_the_number(task, tokenizer):
     )
 
 
+@pytest.mark.slow
 def test_it_is_learned_and_gaps_are_filled(task, model):
     optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
     before = task.evaluate(model)

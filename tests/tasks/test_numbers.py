@@ -95,6 +95,7 @@ def test_the_fingerprint_tells_directions_and_limits_apart_but_not_settings_of_t
     assert SMALL.task(tokenizer, TrainConfig(length=128, seed=5)).fingerprint in prints
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("position", "alike"), [("rope", True), ("alibi", True), ("learned", False)])
 def test_only_with_absolute_positions_an_encoder_tells_7_from_77(position, alike):
     torch.manual_seed(0)

@@ -187,6 +187,7 @@ def in_a_killed_process(work, function: str, after: int) -> bool:
     return os.WIFSIGNALED(os.waitpid(child, 0)[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", ["fsync", "replace"])
 def test_a_kill_at_any_moment_of_a_save_leaves_a_whole_state(text, build, config, tmp_path, function):
     model = build(dropout=0.1)

@@ -18,6 +18,7 @@ def test_every_row_of_the_table_names_an_adapter(file, name):
     assert isinstance(adapter, type) or callable(adapter)
 
 
+@pytest.mark.slow
 def test_adapters_import_no_library():
     names = [file for file, _ in ADAPTERS.values()]
     code = f"import importlib, sys\nfor n in {names!r}: importlib.import_module('gnomon.audit.outside.adapters.' + n)"

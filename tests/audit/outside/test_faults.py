@@ -26,12 +26,14 @@ def test_no_law_at_all_accuses_a_healthy_twin(name):
     assert audit(FAULTS[name].healthy()).failed == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["holes are counted", "the window is one too wide", "a tied copy"])
 def test_no_law_accuses_these_healthy_twins(name):
     """One of each room, in a short time."""
     assert audit(FAULTS[name].healthy()).failed == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_gone_when_its_with_ends(name):
     fault = FAULTS[name]

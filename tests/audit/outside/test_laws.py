@@ -122,6 +122,7 @@ HEALTHY = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", HEALTHY, ids=lambda m: f"{m.position}, {len(m.blocks)}")
 def test_healthy_models_break_no_law(model):
     findings = [law(target(model)) for law in LAWS.values()]
@@ -150,6 +151,7 @@ def test_a_shift_that_nobody_promised_is_not_judged():
     assert "moves logits by" in found.note
 
 
+@pytest.mark.slow
 def test_laws_leave_a_model_as_it_was():
     model = Tiny("rope", window=4, cross=True)
     before = {key: value.clone() for key, value in model.state_dict().items()}
@@ -161,6 +163,7 @@ def test_laws_leave_a_model_as_it_was():
     assert all(torch.equal(before[key], value) for key, value in model.state_dict().items())
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_findings():
     model = planted.NumbersSlots("table")
     once, again = ([law(target(model, seed=3)) for law in LAWS.values()] for _ in range(2))

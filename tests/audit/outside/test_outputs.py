@@ -68,6 +68,7 @@ def report() -> Report:
 # ------------------------------------------------------------------ all formats
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(reports())
 def test_every_finding_appears_in_every_format(report: Report) -> None:

@@ -125,6 +125,7 @@ def test_what_is_meant_so_is_by_design_with_the_link_and_the_measured_error():
     assert off_by(0.0)(target(Tiny(), by_design=because)).verdict == "pass"
 
 
+@pytest.mark.slow
 def test_roundings_of_a_steep_model_are_no_failure_and_a_fault_in_it_is():
     steep = target(Tiny(layers=6, std=1.0), can=frozenset())  # nothing is drawn anew
     noise = steep.noise()

@@ -263,6 +263,7 @@ def test_the_model_is_made_once_and_not_before_it_is_needed() -> None:
     assert len(made) == 1
 
 
+@pytest.mark.slow
 def test_pytest_shows_every_law_as_a_test_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text(
         "import gnomon as gn\n"
@@ -276,6 +277,7 @@ def test_pytest_shows_every_law_as_a_test_of_its_own(tmp_path: Path) -> None:
     assert "test_mine.py::test_my_model[cached = full] PASSED" in shown
 
 
+@pytest.mark.slow
 def test_the_audit_does_without_pytest() -> None:
     code = (
         "import sys, gnomon.audit; print([m for m in ('pytest', 'transformers', 'x_transformers') if m in sys.modules])"

@@ -310,6 +310,7 @@ def test_an_empty_file_is_called_empty(tmp_path: Path) -> None:
 PEAK = Path(__file__).parents[1] / "peak.py"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="Linux tells how much memory is private")
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_decoding_takes_no_second_copy_of_the_model(tmp_path: Path, dtype: str) -> None:

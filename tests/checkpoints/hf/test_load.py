@@ -5,7 +5,6 @@ import pickle
 import struct
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,6 +14,8 @@ from cases import ALL, case, rope
 from parity import draw_ids, loaded
 from safetensors.torch import load_file, save_file
 from test_round_trip import rewrite
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 import gnomon as gn
 from gnomon.checkpoints import load, save_model
@@ -118,13 +119,24 @@ def test_a_size_that_the_file_does_not_have_is_refused_with_both_numbers(folder,
         load(folder)
 
 
+class Frugal(TorchDispatchMode):
+    """Few tensors are made inside the `with`, and none of many numbers."""
+
+    calls = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        self.calls += 1
+        assert self.calls < 5_000, "building it has begun"
+        assert all(x.is_meta or x.numel() < 2**24 for x in tree_leaves(out) if isinstance(x, torch.Tensor))
+        return out
+
+
 @pytest.mark.parametrize("key", ["vocab_size", "intermediate_size", "num_hidden_layers", "head_dim"])
 def test_a_size_that_no_memory_holds_is_refused_at_once(folder, key):
     rewrite(folder, **{key: 10_000 if key == "num_hidden_layers" else 2**20})
-    start = time.perf_counter()
-    with pytest.raises(BadInput):
+    with Frugal(), pytest.raises(BadInput):
         load(folder)
-    assert time.perf_counter() - start < 5
 
 
 def test_a_run_folders_size_that_no_memory_holds_is_refused_at_once(tmp_path):
@@ -133,10 +145,8 @@ def test_a_run_folders_size_that_no_memory_holds_is_refused_at_once(tmp_path):
     for key, value in {"vocab_size": 2**31, "d_model": 2**20, "n_layers": 10_000}.items():
         wrong = about | {"model": about["model"] | {key: value}}
         (tmp_path / "config.json").write_text(json.dumps(wrong))
-        start = time.perf_counter()
-        with pytest.raises(BadInput, match="too few|expected"):
+        with Frugal(), pytest.raises(BadInput, match="too few|expected"):
             load(tmp_path)
-        assert time.perf_counter() - start < 5
 
 
 def test_a_tie_is_read_from_either_name_and_never_guessed(folder):
@@ -339,6 +349,7 @@ def offline(cache, monkeypatch):
 PEAK = Path(__file__).parents[1] / "peak.py"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="Linux tells how much memory is private")
 @pytest.mark.parametrize(("dtype", "most"), [("float32", 0.15), ("bfloat16", 1.15)])
 def test_loading_takes_no_second_copy_of_the_model(tmp_path, folder, dtype, most):

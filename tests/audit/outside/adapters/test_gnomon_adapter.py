@@ -23,6 +23,7 @@ def no_gradients():
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("architecture", ["decoder-only", "encoder-only", "encoder-decoder"])
 @pytest.mark.parametrize("encoding", ["rope", "learned", "t5"])
 def test_no_law_accuses_a_model_of_ours(architecture, encoding):

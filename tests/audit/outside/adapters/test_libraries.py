@@ -21,6 +21,7 @@ def test_every_adapter_that_is_named_exists(file, name):
     assert isinstance(getattr(importlib.import_module(f"gnomon.audit.outside.adapters.{file}"), name), type)
 
 
+@pytest.mark.slow
 def test_no_adapter_imports_its_library():
     files = sorted({file for file, _ in ADAPTERS.values()})
     code = "\n".join(f"import gnomon.audit.outside.adapters.{file}" for file in files)

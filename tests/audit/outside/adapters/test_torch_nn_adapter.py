@@ -37,6 +37,7 @@ def stacks():
     yield target(nn.Transformer(32, 4, 2, 2, 64))
 
 
+@pytest.mark.slow
 def test_no_law_accuses_a_stack_on_the_slow_path():
     for t in stacks():
         report = gn.audit(t)

@@ -31,6 +31,7 @@ def no_gradients():
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cls", "settings"),
     [

@@ -33,6 +33,7 @@ def net(kind=Decoder, outside=None, **layers):
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Decoder, Encoder])
 def test_no_law_about_padding_order_or_caches_accuses_a_healthy_model(kind):
     laws = (
@@ -85,6 +86,7 @@ def test_positions_are_offered_where_the_library_reads_them():
     assert "positions" not in target(net(outside={"use_abs_pos_emb": False})).can
 
 
+@pytest.mark.slow
 def test_a_head_that_is_a_closure_does_not_stay_tied():
     found = gn.audit(net(outside={"tie_embedding": True}), only=["a tie stays a tie"]).failed
     assert "deep copy" in found[0].note
