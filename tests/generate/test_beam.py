@@ -262,7 +262,7 @@ def slowly(model, prompt, source, beam, n, end=0):
     return [(ids, pytest.approx(worth((logp, ids)), abs=1e-4)) for logp, ids in sorted(best, key=worth, reverse=True)]
 
 
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize("seed", [*range(10), *(pytest.param(n, marks=pytest.mark.slow) for n in range(10, 50))])
 def test_with_a_cache_it_finds_what_it_finds_reading_everything_again(tiny, encoder_decoder, seed):
     """Texts change places at nearly every step; some part of a cache that is not reordered with them shows here."""
     source = [[1, 2, 3, 4], [5, 6]] if seed % 4 == 3 else None

@@ -108,6 +108,7 @@ def test_numbers_in_a_picture_are_those_of_its_language(name, lang):
     assert not [text for text in shown if re.search(wrong, text) or re.search(r"(?<![.,\d])\d{4}", text)]
 
 
+@pytest.mark.slow  # each in three languages
 @pytest.mark.parametrize("name", PICTURES)
 def test_a_picture_says_in_words_what_it_shows(name):
     said = {picture(name, lang).alt for lang in LANGUAGES}

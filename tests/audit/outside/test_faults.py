@@ -9,6 +9,7 @@ from gnomon.audit.outside.faults import FAULTS, ROOMS, room_of
 from gnomon.audit.outside.run import audit
 
 
+@pytest.mark.slow  # of each law one fault is planted in test_laws.py too
 @pytest.mark.parametrize("name", FAULTS)
 def test_the_named_law_kills_the_fault_and_not_its_healthy_twin(name):
     fault = FAULTS[name]

@@ -26,6 +26,7 @@ def test_each_error_fails_the_law_for_it_and_is_called_by_its_name(twin: Twin):
     assert twin.says in found.note
 
 
+@pytest.mark.slow
 @named
 def test_each_error_breaks_no_law_that_has_nothing_to_do_with_it(twin: Twin):
     """A wrong mask and heads that meet are seen by laws of order and of the cache, what is never called by that of
