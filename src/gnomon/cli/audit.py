@@ -15,11 +15,13 @@ from gnomon.cli.options import (
     device_option,
     import_option,
     json_option,
+    lang_option,
     quiet_option,
     seed_option,
 )
 from gnomon.cli.output import print_json
 from gnomon.errors import BadInput, BadValue
+from gnomon.glossary import translated, words
 
 if TYPE_CHECKING:
     from gnomon.audit import Report, Target
@@ -58,6 +60,7 @@ NEVER = "never"
     help="Threads to compute with. One is as fast for short texts, and rounds alike on every machine.",
 )
 @import_option
+@lang_option
 @json_option
 @quiet_option
 @click.pass_context
@@ -76,6 +79,7 @@ def command(
     seed: int,
     device: str,
     threads: int,
+    lang: str,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -90,7 +94,7 @@ def command(
     from gnomon.device import resolve_device, set_threads
 
     if list_laws:
-        _list(as_json)
+        _list(lang, as_json)
         return
     if target is None:
         raise BadValue("say what to audit: a run, a checkpoint or module:callable; --laws lists the laws")
@@ -104,28 +108,30 @@ def command(
     try:
         with redirect_stdout(sys.stderr):  # what a model prints must not stand in the report
             model = resolve(target, through, seed, resolve_device(device))
-            report = _asked(model, only, skip, seed, quiet or as_json)
+            report = _asked(model, only, skip, seed, quiet or as_json, lang)
     except SystemExit as left:
         raise BadInput(
             f"{target} ended the process, exit({left.code}), where it was asked for logits: raise an error there"
         ) from left
     except Interrupted as stopped:
         if not as_json:
-            _show(stopped.report)
+            _show(stopped.report, lang)
             click.echo(f"\n{stopped}: nothing is said about the others", err=True)
         raise
     if as_json:
-        _write(report, files)
+        _write(report, files, lang)
         print_json(report.as_dict())
     else:
-        _show(report)
-        written = _write(report, files)
+        _show(report, lang)
+        written = _write(report, files, lang)
         if written and not quiet:
-            click.echo(f"\nWritten: {', '.join(written)}")
+            click.echo("\n" + words("audit", lang)("written", files=", ".join(written)))
     ctx.exit(THRESHOLD if _fails(report, fail_on) else 0)
 
 
-def _asked(model: "Target", only: tuple[str, ...], skip: tuple[str, ...], seed: int, quiet: bool) -> "Report":
+def _asked(
+    model: "Target", only: tuple[str, ...], skip: tuple[str, ...], seed: int, quiet: bool, lang: str
+) -> "Report":
     """The audit, under a bar over the laws that names the one being asked."""
     from tqdm import tqdm
 
@@ -135,17 +141,17 @@ def _asked(model: "Target", only: tuple[str, ...], skip: tuple[str, ...], seed: 
 
         def progress(done: int, total: int, law: str) -> None:
             bar.total = total
-            bar.set_postfix_str(law, refresh=False)
+            bar.set_postfix_str(translated(law, lang), refresh=False)
             bar.update(done - bar.n)
             bar.refresh()
 
         return audit(model, only=only, skip=skip, seed=seed, progress=progress)
 
 
-def _show(report: "Report") -> None:
+def _show(report: "Report", lang: str) -> None:
     """The table, as wide as the terminal within reason; colour only where a person reads it."""
     width = min(max(shutil.get_terminal_size((100, 24)).columns, 80), 120)
-    click.echo(report.table(width, colour=sys.stdout.isatty() and "NO_COLOR" not in os.environ))
+    click.echo(report.table(width, colour=sys.stdout.isatty() and "NO_COLOR" not in os.environ, lang=lang))
 
 
 def _must_be_apart(files: dict[str, Path | None]) -> None:
@@ -155,13 +161,13 @@ def _must_be_apart(files: dict[str, Path | None]) -> None:
         raise BadValue(f"{twice[0]} is given for two reports, and would hold the later one only: name two files")
 
 
-def _write(report: "Report", files: dict[str, Path | None]) -> list[str]:
+def _write(report: "Report", files: dict[str, Path | None], lang: str) -> list[str]:
     """Write the files that were asked for, and name them."""
     from gnomon.audit.outside.outputs import save
 
     asked = {kind: path for kind, path in files.items() if path is not None}
     for kind, path in asked.items():
-        save(report, path, kind)
+        save(report, path, kind, lang)
     return [str(path) for path in asked.values()]
 
 
@@ -171,7 +177,7 @@ def _fails(report: "Report", fail_on: tuple[str, ...]) -> bool:
     return not (report.ok and report.judged) or any(f.verdict.replace(" ", "-") in fail_on for f in report.findings)
 
 
-def _list(as_json: bool) -> None:
+def _list(lang: str, as_json: bool) -> None:
     """Every law: its name, its sentence, and the paper or the fault behind it."""
     from gnomon.audit import RULES
 
@@ -182,8 +188,11 @@ def _list(as_json: bool) -> None:
         ]
         print_json({"laws": laws})
         return
+    w = words("audit", lang)
     for law in RULES.values():
-        click.echo(f"{click.style(law.name, bold=True)}\n    {law.sentence}\n    Behind it: {law.source}")
+        name, sentence = translated(law.name, lang), translated(law.sentence, lang)
+        own = "" if name == law.name else f" ({law.name})"
+        click.echo(f"{click.style(name, bold=True)}{own}\n    {sentence}\n    {w('behind_law', source=law.source)}")
 
 
 __all__ = ["command"]

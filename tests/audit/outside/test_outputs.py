@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from math import inf, nan
 from pathlib import Path
@@ -13,11 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gnomon.audit import Finding, Report
-from gnomon.audit.outside.outputs import WRITERS, junit, page, sarif, save
+from gnomon.audit import RULES, Finding, Report
+from gnomon.audit.outside.consequences import AFTER
+from gnomon.audit.outside.outputs import SPOKEN, WRITERS, junit, page, sarif, save
 from gnomon.audit.outside.rule import Verdict
 from gnomon.audit.outside.target import OTHERS
 from gnomon.errors import BadInput, BadValue
+from gnomon.glossary import LANGUAGES, glossary, translated, words
 
 HOSTILE = "<script>alert('1')</script> & \"quoted\" ]]> \x1b[31m\x00\ud800 {} %s"
 NOISE = st.text(max_size=40) | st.sampled_from([HOSTILE, "", "x" * 150, "javascript:alert(1)", "a\nb\tc"])
@@ -134,7 +137,7 @@ def test_colour_adds_nothing_to_the_words(report: Report) -> None:
 
 def test_the_table_says_what_to_do_about_a_failure(report: Report) -> None:
     text = str(report)
-    for said in ("50 000 times the tolerated 1e-05", "token 3", "ids [[1]]", "it clamps", "https://example.org/a?b&c"):
+    for said in ("50\u202f000 times the tolerated 1e-05", "token 3", "ids [[1]]", "it clamps", "https://example.org/a?b&c"):
         assert said in text
     counts = "5 laws: 1 FAIL, 1 pass, 1 not observable, 1 by design, 1 not applicable."
     assert counts in " ".join(text.splitlines()[-4:])
@@ -326,3 +329,49 @@ def test_the_bar_of_an_error_reaches_the_mark_at_what_is_tolerated() -> None:
     assert [share(0.0, 1e-5), share(1e-5, 1e-5), share(1e-2, 1e-5), share(inf, 1e-5), share(1.0, 0.0)] == [
         0, 50, 75, 100, 100,
     ]  # fmt: skip
+
+
+# ------------------------------------------------------------------ in three languages
+
+
+def test_every_law_has_a_name_and_a_sentence_in_every_language():
+    """A law that is new or said anew needs both in the glossary's phrases; until then it is shown in English."""
+    known = glossary()["phrases"]
+    missing = [text for law in RULES.values() for text in (law.name, law.sentence) if text not in known]
+    assert not missing, f"not in the group phrases of glossary.json: {missing}"
+
+
+def test_a_law_without_a_translation_is_shown_in_english(report):
+    text = replace(report, findings=(finding("a law of yours", "FAIL", error=1.0),)).table(lang="pt")
+    assert "a law of yours" in text
+    assert "The sentence of a law of yours." in text
+
+
+@pytest.mark.parametrize("lang", ["es", "pt"])
+def test_the_table_and_the_page_speak_the_language_asked_for(report, lang):
+    w = words("audit", lang)
+    for text in (report.table(lang=lang), page(report, lang)):
+        for verdict, n in report.counts.items():
+            assert w(verdict) in text
+            assert w(verdict) == verdict or not n or f"{n} {verdict}" not in text
+        assert w("english") in " ".join(text.split())
+        assert translated("causality", lang) in text
+        assert "(causality)" in text  # the name that --only takes
+        assert "0,5" in text
+        assert "0.5" not in text
+    assert f'<html lang="{lang}">' in page(report, lang)
+    assert w("h_broken") in page(report, lang)
+
+
+def test_what_programs_read_is_the_same_in_every_language(report, tmp_path):
+    for ending in WRITERS:
+        for lang in LANGUAGES:
+            save(report, tmp_path / f"{lang}{ending}", lang=lang)
+        written = {(tmp_path / f"{lang}{ending}").read_bytes() for lang in LANGUAGES}
+        assert len(written) == (3 if ending in SPOKEN else 1), ending
+
+
+def test_a_law_that_may_follow_from_another_says_so_in_the_language_of_the_reader():
+    note = f'{AFTER} "causality", which is broken too: mend that first'
+    text = Report("m", {}, (finding("order is seen", "FAIL", error=1.0, note=note),)).table(lang="es")
+    assert "puede deberse a «causalidad», que también se incumple: arregla esa primero" in " ".join(text.split())

@@ -93,20 +93,23 @@ class Report:
             "findings": [f.as_dict() for f in self.findings],
         }
 
-    def table(self, width: int = 100, colour: bool = False) -> str:
-        """A line a law, and below it what to do about each failure; for a terminal of `width` columns."""
+    def table(self, width: int = 100, colour: bool = False, lang: str = "en") -> str:
+        """A line a law, and below it what to do about each failure; for a terminal of `width` columns, in English,
+        Spanish or Portuguese ("es", "pt"), in which hints, reasons and sources stay English."""
         from gnomon.audit.outside.outputs.table import written
 
-        return written(self, width, colour)
+        return written(self, width, colour, lang)
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, lang: str = "en") -> None:
         """Write it, whole or not at all, as the name ends: .html a page, .json, .sarif, .xml JUnit's, .txt the table.
+
+        lang: of the page and the table; what programs read is the same in every language
 
         Raises BadValue for another ending, BadInput where the file cannot be written.
         """
         from gnomon.audit.outside.outputs import save
 
-        save(self, path)
+        save(self, path, lang=lang)
 
     def __str__(self) -> str:
         """The table, in 100 columns."""
@@ -122,7 +125,7 @@ class Report:
 
 def _printable(value: Any) -> Any:
     """Text without characters that steer a terminal or that a file cannot hold; anything else as it is."""
-    if not isinstance(value, str):
+    if not isinstance(value, str) or value.isprintable():
         return value
     return "".join(c if c.isprintable() else " " if c.isspace() else "\N{REPLACEMENT CHARACTER}" for c in value)
 

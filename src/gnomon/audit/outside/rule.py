@@ -16,6 +16,7 @@ from gnomon.audit.law import difference
 from gnomon.audit.outside.answers import REFUSES, one_line, refusal, said
 from gnomon.audit.outside.target import Target
 from gnomon.audit.subject import NotApplicable
+from gnomon.glossary import said as in_words
 from gnomon.shapes import Float, Int
 
 Verdict = Literal["FAIL", "pass", "not observable", "by design", "not applicable"]
@@ -231,13 +232,14 @@ def rule(
 def _where(e: Evidence) -> str:
     """Of the largest error, in words."""
     if e.got.shape != e.want.shape:
-        return f"shape {tuple(e.got.shape)}, not {tuple(e.want.shape)}"
+        return in_words("audit", "shape", got=tuple(e.got.shape), want=tuple(e.want.shape))
     got, want = e.got.detach().double(), e.want.detach().double()
     apart = torch.where(got == want, 0.0, (got - want).abs()).nan_to_num(nan=inf, posinf=inf)
     place = [int(i) for i in torch.unravel_index(apart.argmax(), apart.shape)]
     if len(place) == 3:
-        return f"row {place[0]}, token {place[1]} of {e.got.shape[1]}, entry {place[2]}"
-    return f"entry {place}" if place else ""
+        row, token, entry = map(str, place)
+        return in_words("audit", "place", row=row, token=token, tokens=str(e.got.shape[1]), entry=entry)
+    return in_words("audit", "entry", entry=str(place)) if place else ""
 
 
 __all__ = ["LADDER", "LENGTH", "UNASKED", "Evidence", "Finding", "Rule", "Verdict", "rule"]

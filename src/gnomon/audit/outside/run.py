@@ -25,6 +25,7 @@ from gnomon.audit.outside.report import Report
 from gnomon.audit.outside.rule import LENGTH, Finding, Rule
 from gnomon.audit.outside.target import Target
 from gnomon.errors import unknown
+from gnomon.glossary import said
 
 Progress = Callable[[int, int, str], None]
 
@@ -147,14 +148,14 @@ def named(text: str) -> list[str]:
 def about(t: Target, length: int = LENGTH) -> dict[str, Any]:
     """What a report says of its target and of how it was asked."""
     dtype = str(t.dtype).removeprefix("torch.")
-    said: dict[str, Any] = {
+    known: dict[str, Any] = {
         "architecture": t.architecture, "layers": t.layers, "vocabulary": t.vocab, "dtype": dtype,
         "device": str(t.device), "tokens": length, "seed": t.seed, "defined": _defined(t),
         "gnomon": vars(sys.modules["gnomon"])["__version__"], "torch": torch.__version__,
         "answers": _only(t.lengths), "not told": ", ".join(f"{name} ({by}=)" for name, by in t.untold),
-        "tolerated": f"64 roundings of {dtype} for each layer, at the size of the logits, where a law names no other",
+        "tolerated": said("audit", "tolerance", dtype=dtype),
     }  # fmt: skip
-    return {name: value for name, value in said.items() if value != ""}
+    return {name: value for name, value in known.items() if value != ""}
 
 
 def _only(lengths: frozenset[int] | None) -> str:

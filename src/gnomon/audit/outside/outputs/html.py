@@ -9,9 +9,10 @@ from html import escape
 from importlib.resources import files
 from math import inf, log10
 
-from gnomon.audit.outside.outputs.words import counted, details, grouped, meaning, number
+from gnomon.audit.outside.outputs.words import counted, details, grouped, meaning, name, number
 from gnomon.audit.outside.report import Report
 from gnomon.audit.outside.rule import Finding, Verdict
+from gnomon.glossary import Words, translated, words
 
 SIGNS: dict[Verdict, str] = {
     "FAIL": "✕", "pass": "✓", "by design": "◆", "not observable": "○", "not applicable": "–",
@@ -20,23 +21,27 @@ DECADES = 6  #: of the meter on each side of what is tolerated
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"  #: nothing may be fetched, whatever the page holds
 
 
-def page(report: Report) -> str:
-    """The page as text."""
+def page(report: Report, lang: str = "en") -> str:
+    """The page as text, in English, Spanish or Portuguese."""
+    w = words("audit", lang)
     css = files("gnomon.audit.outside.outputs").joinpath("page.css").read_text(encoding="utf-8")
-    title = f"Audit of {report.target}"
+    title = w("title", target=report.target)
     parts = [
-        _header(report),
-        *_cards(report, "FAIL", "What is broken"),
-        *_cards(report, "by design", "Broken by design"),
-        *_laws(report),
-        *_left_open(report, "not observable", "What this model cannot show"),
-        *_left_open(report, "not applicable", "What does not apply"),
-        _tag("h2", "How it was asked"),
-        _facts((name, str(value)) for name, value in report.about.items()),
-        _tag("footer", f"Made by Gnomon. {counted(report)}."),
+        _header(report, w),
+        *_cards(report, "FAIL", w("h_broken"), w),
+        *_cards(report, "by design", w("h_design"), w),
+        *_laws(report, w),
+        *_left_open(report, "not observable", w("h_unseen"), w),
+        *_left_open(report, "not applicable", w("h_apart"), w),
+        _tag("h2", w("h_asked")),
+        _facts(
+            (translated(key, w.lang), translated(value, w.lang) if isinstance(value, str) else str(value))
+            for key, value in report.about.items()
+        ),
+        _tag("footer", w("footer", counted=counted(report, w)) + ("" if w.lang == "en" else f" {w('english')}")),
     ]
     return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<!doctype html>\n<html lang="{w.lang}">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         f"<title>{escape(title)}</title>\n<style>\n{css}</style>\n</head>\n<body>\n<main>\n"
@@ -45,56 +50,53 @@ def page(report: Report) -> str:
     )
 
 
-def _header(report: Report) -> str:
+def _header(report: Report, w: Words) -> str:
     """Whose audit it is, what it comes to, and how many findings there are of each verdict."""
     kind = "broken" if report.failed else "sound" if report.counts["pass"] else "open"
     tiles = "".join(
-        f'<li class="tile {_class(verdict)}"><b>{n}</b> {_sign(verdict)} {escape(verdict)}</li>'
+        f'<li class="tile {_class(verdict)}"><b>{n}</b> {_sign(verdict)} {escape(w(verdict))}</li>'
         for verdict, n in report.counts.items()
         if n
     )
     return (
-        f'<header class="{kind}"><p class="eyebrow">Audit</p>{_tag("h1", report.target)}'
-        f'{_tag("p", meaning(report), "lead")}<ul class="tiles">{tiles}</ul></header>'
+        f'<header class="{kind}">{_tag("p", w("audit"), "eyebrow")}{_tag("h1", report.target)}'
+        f'{_tag("p", meaning(report, w), "lead")}<ul class="tiles">{tiles}</ul></header>'
     )
 
 
-def _cards(report: Report, verdict: Verdict, title: str) -> list[str]:
+def _cards(report: Report, verdict: Verdict, title: str, w: Words) -> list[str]:
     """A card a broken law."""
     found = report.of(verdict)
-    return [_tag("h2", title), *map(_card, found)] if found else []
+    return [_tag("h2", title), *(_card(one, w) for one in found)] if found else []
 
 
-def _card(found: Finding) -> str:
+def _card(found: Finding, w: Words) -> str:
     return (
-        f'<article class="card {_class(found.verdict)}">{_tag("h3", found.law)}{_pill(found.verdict)}'
-        f"{_tag('p', found.sentence)}{_facts(details(found))}</article>"
+        f'<article class="card {_class(found.verdict)}">{_tag("h3", name(found, w))}{_pill(found.verdict, w)}'
+        f"{_tag('p', translated(found.sentence, w.lang))}{_facts(details(found, w))}</article>"
     )
 
 
-def _laws(report: Report) -> list[str]:
+def _laws(report: Report, w: Words) -> list[str]:
     """A row a law that applies: its sentence, its verdict, the largest error and what was tolerated."""
     findings = [found for found in report.findings if found.verdict != "not applicable"]
     if not findings:
         return []
-    heads = "".join(f'<th scope="col">{text}</th>' for text in ("Law", "Verdict", "Largest error", "Tolerated"))
-    note = (
-        f"The bar shows the largest error over what is tolerated, on a logarithmic scale of {DECADES} powers of ten to "
-        "either side of the mark."
-    )
-    rows = "".join(map(_row, findings))
+    heads = "".join(f'<th scope="col">{w(key)}</th>' for key in ("Law", "Verdict", "Largest", "Tolerated"))
+    rows = "".join(_row(found, w) for found in findings)
     return [
-        _tag("h2", "Law by law"),
+        _tag("h2", w("h_laws")),
         f'<table class="laws"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>',
-        _tag("p", note, "note"),
+        _tag("p", w("bar", decades=DECADES), "note"),
     ]
 
 
-def _row(found: Finding) -> str:
+def _row(found: Finding, w: Words) -> str:
+    law, sentence = (escape(translated(text, w.lang)) for text in (found.law, found.sentence))
     return (
-        f'<tr><th scope="row">{escape(found.law)}<small>{escape(found.sentence)}</small></th>'
-        f"<td>{_pill(found.verdict)}</td><td>{_meter(found)}{number(found.error)}</td>"
-        f'<td class="tolerated">{number(found.tolerance)}</td></tr>'
+        f'<tr><th scope="row">{law}<small>{sentence}</small></th>'
+        f"<td>{_pill(found.verdict, w)}</td><td>{_meter(found)}{number(found.error, w)}</td>"
+        f'<td class="tolerated" data-name="{escape(w("tolerated"))}">{number(found.tolerance, w)}</td></tr>'
     )
 
 
@@ -110,11 +112,12 @@ def _meter(found: Finding) -> str:
     return f'<i class="meter {_class(found.verdict)}" aria-hidden="true"><i style="width:{share:.0%}"></i></i>'
 
 
-def _left_open(report: Report, verdict: Verdict, title: str) -> list[str]:
+def _left_open(report: Report, verdict: Verdict, title: str, w: Words) -> list[str]:
     """Laws about which nothing could be said, with the reasons."""
     groups = grouped(report.of(verdict))
     items = "".join(
-        f"<li>{' '.join(f'<b>{escape(law)}</b>' for law in laws)}<p>{escape(reason)}</p></li>"
+        f"<li>{' '.join(f'<b>{escape(translated(law, w.lang))}</b>' for law in laws)}"
+        f"<p>{escape(translated(reason, w.lang))}</p></li>"
         for reason, laws in groups.items()
     )
     return [_tag("h2", title), f'<ul class="open">{items}</ul>'] if groups else []
@@ -132,8 +135,8 @@ def _linked(text: str) -> str:
     return address
 
 
-def _pill(verdict: Verdict) -> str:
-    return f'<span class="pill {_class(verdict)}">{_sign(verdict)} {escape(verdict)}</span>'
+def _pill(verdict: Verdict, w: Words) -> str:
+    return f'<span class="pill {_class(verdict)}">{_sign(verdict)} {escape(w(verdict))}</span>'
 
 
 def _sign(verdict: Verdict) -> str:

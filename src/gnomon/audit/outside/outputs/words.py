@@ -7,35 +7,51 @@ from math import inf
 from gnomon.audit.outside.consequences import AFTER
 from gnomon.audit.outside.report import Report
 from gnomon.audit.outside.rule import UNASKED, Finding
+from gnomon.glossary import Words, translated, words
 
 TELLS = re.compile(r"Torch\(model, (\w+=)\.\.\.\)")  #: in a note: the argument that would let a law be asked
 
 
-def number(x: float) -> str:
+ENGLISH = words("audit")
+
+
+def number(x: float, w: Words = ENGLISH) -> str:
     """An error or a tolerance in two digits."""
-    return "infinite" if not abs(x) < inf else "0" if x == 0 else f"{x:.2g}"
+    return w("infinite") if not abs(x) < inf else "0" if x == 0 else w.number(x, ".2g")
 
 
-def size(found: Finding) -> str:
+def size(found: Finding, w: Words = ENGLISH) -> str:
     """The largest error beside what is tolerated."""
     if not abs(found.error) < inf:
-        return "no number came out"
+        return w("no_number")
+    error = number(found.error, w)
     if found.tolerance == 0:
-        return f"{number(found.error)}, where nothing is tolerated"
+        return w("nothing_tolerated", error=error)
     ratio = found.error / found.tolerance
-    times = f"{ratio:.1e}" if ratio >= 1e6 else f"{ratio:,.0f}".replace(",", " ") if ratio >= 10 else f"{ratio:.1f}"
-    return f"{number(found.error)}, {times} times the tolerated {number(found.tolerance)}"
+    times = w.number(ratio, ".1e" if ratio >= 1e6 else ".0f" if ratio >= 10 else ".1f")
+    return w("times", error=error, times=times, tolerance=number(found.tolerance, w))
 
 
-def details(found: Finding) -> list[tuple[str, str]]:
+def name(found: Finding, w: Words = ENGLISH) -> str:
+    """The law's name; in another language than English, followed by the one that --only takes."""
+    told = translated(found.law, w.lang)
+    return told if told == found.law else f"{told} ({found.law})"
+
+
+def details(found: Finding, w: Words = ENGLISH) -> list[tuple[str, str]]:
     """What there is to say about a broken law, by name: error, where, smallest input, cause or hint, source, link."""
     said = [
-        ("error", size(found)), ("where", found.where), ("smallest", found.smallest), ("hint", found.note),
-        ("behind it", found.source), ("said at", found.link),
+        ("error", size(found, w)), ("where", translated(found.where, w.lang)), ("smallest", found.smallest),
+        ("reason" if found.verdict == "by design" else "hint", _note(found, w)), ("behind", found.source),
+        ("said_at", found.link),
     ]  # fmt: skip
-    if found.verdict == "by design":
-        said[3] = ("reason", found.note)
-    return [(name, text) for name, text in said if text]
+    return [(w(key), text) for key, text in said if text]
+
+
+def _note(found: Finding, w: Words) -> str:
+    """A reason, a cause or a hint: in English, unless it only points to another law."""
+    other = found.note.partition('"')[2].partition('"')[0]
+    return w("follows", law=translated(other, w.lang)) if found.note.startswith(AFTER) else found.note
 
 
 def grouped(findings: Iterable[Finding]) -> dict[str, list[str]]:
@@ -46,47 +62,46 @@ def grouped(findings: Iterable[Finding]) -> dict[str, list[str]]:
     return groups
 
 
-def counted(report: Report) -> str:
+def counted(report: Report, w: Words = ENGLISH) -> str:
     """The counts in words: "5 laws: 1 FAIL, 4 pass"."""
-    counts = ", ".join(f"{n} {verdict}" for verdict, n in report.counts.items() if n)
-    return f"{counted_laws(len(report.findings))}: {counts}" if counts else "no law was asked"
+    counts = ", ".join(f"{n} {w(verdict)}" for verdict, n in report.counts.items() if n)
+    laws = counted_laws(len(report.findings), w)
+    return w("counted", laws=laws, counts=counts) if counts else w("none_asked")
 
 
-def meaning(report: Report) -> str:
+def meaning(report: Report, w: Words = ENGLISH) -> str:
     """What the counts mean."""
     broken, meant = len(report.failed), report.counts["by design"]
     judged, asked = report.asked
-    part = f", {judged} of {asked}" if judged < asked else ""
+    said = {"target": report.target, "part": w("part", judged=judged, asked=asked) if judged < asked else ""}
     if broken:
-        also = f", and {meant} more by design, as its documentation says" if meant else ""
-        verdict = f"{report.target} breaks {counted_laws(broken)}{also}."
+        laws = counted_laws(broken, w)
+        verdict = w("breaks_and", **said, laws=laws, meant=meant) if meant else w("breaks", **said, laws=laws)
     elif report.counts["pass"]:
-        but = f" but {counted_laws(meant)} that it breaks by design, as its documentation says" if meant else ""
-        verdict = f"{report.target} obeys every law that could be judged{part}{but}."
+        verdict = w("obeys_but", **said, laws=counted_laws(meant, w)) if meant else w("obeys", **said)
     else:
-        why = "; ".join(grouped(report.findings)) or "no law was asked"
-        verdict = f"Nothing was judged about {report.target}: {why}."
-    return " ".join([verdict, *_left_out(report)])
+        verdict = w("nothing", **said, why="; ".join(grouped(report.findings)) or w("none_asked"))
+    return " ".join([verdict, *_left_out(report, w)])
 
 
-def _left_out(report: Report) -> Iterator[str]:
+def _left_out(report: Report, w: Words) -> Iterator[str]:
     """What no law could say, why, and what would let it: a sentence each."""
     judged, asked = report.asked
     if 0 < judged < asked / 2:
-        yield f"MOST LAWS WERE NOT ASKED: {judged} of {asked} were."
+        yield w("most_not_asked", judged=judged, asked=asked)
     if only := report.about.get("answers"):
-        yield f"It answers {only}."
+        yield w("answers", only=only)
     if untold := report.about.get("not told"):
-        yield f"It was not told about its arguments {untold}, so nothing is said of what they do."
+        yield w("not_told", untold=untold)
     if unseen := report.counts["not observable"]:
-        yield f"{counted_laws(unseen)} could not be seen in it."
+        yield w("unseen", laws=counted_laws(unseen, w))
     if raised := [found for found in report.of("not applicable") if found.note.startswith(UNASKED)]:
         why = next(iter(grouped(raised))).removeprefix(f"{UNASKED}: ")
-        yield f"{counted_laws(len(raised))} could not be asked, since it raised {why}."
+        yield w("raised", laws=counted_laws(len(raised), w), why=why)
     needs = {told[1]: None for found in report.findings for told in TELLS.finditer(found.note)}
     lacking = [found for found in report.of("not applicable") if TELLS.search(found.note)]
     if lacking and judged:
-        yield f"{counted_laws(len(lacking))} would be asked if it was told {', '.join(needs)}."
+        yield w("lacking", laws=counted_laws(len(lacking), w), needs=", ".join(needs))
 
 
 def headline(report: Report) -> str:
@@ -99,9 +114,11 @@ def headline(report: Report) -> str:
     return f"{report.target} breaks {', '.join(found.law for found in first)}: {first[0].note}{also}"
 
 
-def counted_laws(n: int) -> str:
+def counted_laws(n: int, w: Words = ENGLISH) -> str:
     """ "1 law", "2 laws"."""
-    return "1 law" if n == 1 else f"{n} laws"
+    return w("one_law") if n == 1 else w("laws", n=n)
 
 
-__all__ = ["counted", "counted_laws", "details", "grouped", "headline", "meaning", "number", "size"]
+__all__ = [
+    "ENGLISH", "counted", "counted_laws", "details", "grouped", "headline", "meaning", "name", "number", "size",
+]  # fmt: skip
