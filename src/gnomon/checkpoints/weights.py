@@ -99,18 +99,23 @@ def _header(file: Path) -> dict[str, Stored]:
 
 
 def open_weights(folder: Path) -> Weights:
-    """The weights of a folder: model.safetensors, or the shards that its index lists, which must lie beside it."""
-    if (folder / SINGLE).is_file() or not (folder / INDEX).is_file():
-        return Weights([folder / SINGLE])
-    index = folder / INDEX
-    try:
-        placed = json.loads(index.read_bytes())["weight_map"]
-        shards = sorted({str(shard) for shard in placed.values()})
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise BadInput(f"{index} is cut off or no index of shards: {type(error).__name__}: {error}") from error
-    for shard in shards:
-        if "/" in shard or "\\" in shard or shard in ("", ".", ".."):
-            raise BadInput(f"{index} names the shard {shard!r}: shards lie in the same folder, under a plain name")
+    """The weights of a folder: model.safetensors, or the shards that its index lists, which must lie beside it.
+
+    BadInput where both are there: they may be two models.
+    """
+    single, index = folder / SINGLE, folder / INDEX
+    if not index.is_file():
+        return Weights([single])
+    placed = read_index(index)
+    shards = sorted(set(placed.values()))
+    if SINGLE not in shards and single.is_file():
+        others = [shard for shard in shards if (folder / shard).is_file()]
+        if not others:
+            return Weights([single])
+        raise BadInput(
+            f"{folder} holds its weights twice, in {SINGLE} and in {listed(others)}, which {INDEX} names. Which are "
+            "right is not known: take the others away"
+        )
     weights = Weights([folder / shard for shard in shards])
     lost = sorted(
         name for name, shard in placed.items() if name not in weights or weights.found[name].file.name != shard
@@ -118,6 +123,18 @@ def open_weights(folder: Path) -> Weights:
     if lost:
         raise BadInput(f"{index} promises weights that its shards do not hold: {listed(lost)}")
     return weights
+
+
+def read_index(index: Path) -> dict[str, str]:
+    """Which shard each weight is in. BadInput for what is no index, and for a shard outside its folder."""
+    try:
+        placed = {str(name): str(shard) for name, shard in json.loads(index.read_bytes())["weight_map"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise BadInput(f"{index} is cut off or no index of shards: {type(error).__name__}: {error}") from error
+    for shard in placed.values():
+        if "/" in shard or "\\" in shard or shard in ("", ".", ".."):
+            raise BadInput(f"{index} names the shard {shard!r}: shards lie in the same folder, under a plain name")
+    return placed
 
 
 def enough(config: ModelConfig, found: int, source: Path) -> None:
@@ -144,4 +161,4 @@ def faults(source: Path, needs: str, **found: list[str]) -> BadInput:
     return BadInput(f"{source} does not fit {needs}: {told}")
 
 
-__all__ = ["INDEX", "SINGLE", "Stored", "Weights", "enough", "faults", "give", "listed", "open_weights"]
+__all__ = ["INDEX", "SINGLE", "Stored", "Weights", "enough", "faults", "give", "listed", "open_weights", "read_index"]

@@ -206,6 +206,47 @@ def test_shards_are_one_model(folder):
     assert all(torch.equal(a, b) for a, b in zip(whole.parameters(), load(folder).parameters(), strict=True))
 
 
+def test_weights_in_one_file_and_in_shards_are_two_models(folder):
+    """Neither wins: the error lists both. An index alone, or one that names the single file, is no second model."""
+    single = (folder / WEIGHTS).read_bytes()
+    placed = shard(folder)
+    (folder / WEIGHTS).write_bytes(single)
+    with pytest.raises(BadInput, match=r"model\.safetensors and in a\.safetensors, b\.safetensors"):
+        load(folder)
+    (folder / "a.safetensors").unlink()
+    with pytest.raises(BadInput, match=r"model\.safetensors and in b\.safetensors"):
+        load(folder)
+    (folder / "b.safetensors").unlink()
+    load(folder)
+    (folder / INDEX).write_text(json.dumps({"weight_map": dict.fromkeys(placed, WEIGHTS)}))
+    load(folder)
+
+
+def test_a_model_saved_over_another_leaves_nothing_of_it(folder):
+    """Shards, and files that say how vectors are made or texts begin, would be read as parts of the new one."""
+    shard(folder)
+    about = folder / "1_Pooling" / "config.json"
+    about.parent.mkdir()
+    about.write_text('{"pooling_mode_cls_token": true}')
+    (folder / "special_tokens_map.json").write_text("{}")
+    (folder / "README.md").write_text("mine")
+    theirs = load(folder)
+    theirs.tokenizer = gn.Tokenizer.characters(["ab"])
+    with torch.no_grad():
+        theirs.stack.norm.weight.add_(1)
+    save_hf(theirs, folder)
+    assert torch.equal(load(folder).stack.norm.weight, theirs.stack.norm.weight)
+    left = {path.name for path in folder.rglob("*") if path.is_file()}
+    new = {"config.json", "generation_config.json", WEIGHTS, "tokenizer.json", "tokenizer_config.json"}
+    assert left == new | {"README.md"}
+
+
+def test_a_folder_with_an_adapter_is_refused(folder):
+    (folder / "adapter_config.json").write_text("{}")
+    with pytest.raises(BadInput, match="merge"):
+        load(folder)
+
+
 def test_a_shard_that_is_missing_or_lacks_a_weight_is_named(folder):
     placed = shard(folder)
     name = next(iter(placed))

@@ -23,7 +23,7 @@ from gnomon.models.names import plain_name
 
 TOKENIZERS = (("tokenizer.json",), ("vocab.json", "merges.txt"), *((name,) for name in SENTENCEPIECE_FILES))
 CONFIG, POOLING = "config.json", "1_Pooling/config.json"
-GENERATION = "generation_config.json"
+GENERATION, ADAPTER = "generation_config.json", "adapter_config.json"
 
 
 def load(folder: Path, device: torch.device, dtype: torch.dtype | None = None) -> Model:
@@ -34,6 +34,11 @@ def load(folder: Path, device: torch.device, dtype: torch.dtype | None = None) -
 
     Raises BadInput for an unknown family or setting, and for weights that are missing, unused or of another shape.
     """
+    if (folder / ADAPTER).is_file():
+        raise BadInput(
+            f"{folder} holds an adapter ({ADAPTER}), which changes what its model computes and which Gnomon does not "
+            "apply: merge it into the weights first (merge_and_unload of peft)"
+        )
     weights = open_weights(folder)
     keys = Keys(read_json(folder / CONFIG), folder / CONFIG)
     family = family_of(keys)

@@ -1,5 +1,6 @@
 """Writing a model as a folder that Hugging Face's library loads, with the same table of names read backwards."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,9 @@ from torch import nn
 
 from gnomon.checkpoints.hf.load import GENERATION, POOLING
 from gnomon.checkpoints.hf.registry import family_for, whole
-from gnomon.checkpoints.native import draft, unwrapped, write_json, write_tensors
+from gnomon.checkpoints.native import TOKENIZER, draft, unwrapped, write_json, write_tensors
+from gnomon.checkpoints.weights import INDEX, read_index
+from gnomon.errors import BadInput
 from gnomon.models import Model, Writer
 from gnomon.models.as_built import held
 
@@ -43,7 +46,23 @@ def save_hf(model: nn.Module, folder: str | Path, family: str | None = None) -> 
             _write_pooling(new, inner)
         if inner.tokenizer is not None:
             inner.tokenizer.save(new)
+        written = {str(path.relative_to(new)) for path in new.rglob("*")}
+    _take_away(Path(folder), written)
     return Path(folder)
+
+
+def _take_away(folder: Path, written: set[str]) -> None:
+    """Remove what a model that was here before left, and what would be read as a part of the new one: its shards, how
+    it made vectors and wrote texts, and what stood beside a tokenizer that was replaced."""
+    old = {POOLING, GENERATION}
+    if (folder / INDEX).is_file():
+        with suppress(BadInput):
+            old |= set(read_index(folder / INDEX).values())
+        old.add(INDEX)
+    if TOKENIZER in written:
+        old |= {"special_tokens_map.json", "added_tokens.json", "chat_template.jinja", "chat_template.json"}
+    for name in old - written:
+        (folder / name).unlink(missing_ok=True)
 
 
 def _write_pooling(new: Path, model: Model) -> None:
