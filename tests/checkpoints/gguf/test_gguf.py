@@ -1,6 +1,7 @@
 """GGUF files: what is written comes back, what is quantised is decoded, and what is damaged or unknown is refused."""
 
 import itertools
+import re
 import struct
 import subprocess
 import sys
@@ -246,13 +247,16 @@ def test_an_unknown_architecture_names_the_known_ones(tmp_path: Path) -> None:
     ("settings", "words"),
     [
         ({"position": "t5"}, "t5"),
-        ({**LLAMA, "softcap": 5.0}, "nearest is llama, which has no softcap=5.0"),
-        ({**LLAMA, "sinks": True}, "sinks=True"),
-        ({**LLAMA, "window": 4}, "window="),
+        (
+            {**LLAMA, "softcap": 5.0},
+            r"nearest is llama, which cannot say: softcap = 5\.0 \(there None\).*model\.softcap=none",
+        ),
+        ({**LLAMA, "sinks": True}, r"sinks = True \(there False\)"),
+        ({**LLAMA, "window": 4}, "window = 4"),
         ({**LLAMA, "head_bias": True}, "head_bias"),
         (
             {**GPT, "activation": "gelu", "residual": "parallel", "position": rope()},
-            "nearest is gptneox, .*no tied head",
+            r"nearest is gptneox, which cannot say: tied = True \(there False\)\.",
         ),
         ({**LLAMA, "position": rope(scaling=YaRN(4.0, 64, truncate=False))}, "does not compute"),
     ],
@@ -264,6 +268,25 @@ def test_a_model_that_llama_cpp_cannot_compute_is_not_written(
     with pytest.raises(BadValue, match=words):
         save(model, tmp_path / "m.gguf")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("position", ["rope", "alibi"])
+def test_a_refusal_names_what_blocks_and_a_way_out_that_works(position: str, tmp_path: Path) -> None:
+    """`gnomon train --position rope` is a GPT-2 that turns; each way out is tried here."""
+    with pytest.raises(BadValue) as error:
+        save(gn.DecoderOnly.from_preset("mini-gpt", position=position), tmp_path / "first.gguf")
+    said = str(error.value)
+    assert "{" not in said
+    assert len(said) < 500
+    words = {"true": True, "false": False}
+    found = re.findall(r"--set model\.(\w+)=(\w+)", said)
+    changes = {name: words.get(value, value) for name, value in found}
+    assert changes == ({"activation": "gelu", "tied": False} if position == "rope" else {"input_norm": "layernorm"})
+    save(gn.DecoderOnly.from_preset("mini-gpt", position=position, **changes), tmp_path / "second.gguf")
+    presets = re.findall(r"--preset ([\w-]+)", said)
+    assert presets == (["mini-llama"] if position == "rope" else [])
+    for name in presets:
+        save(gn.DecoderOnly.from_preset(name, position=position), tmp_path / "third.gguf")
 
 
 def test_numbers_that_a_dtype_cannot_hold_are_not_written(tmp_path: Path) -> None:

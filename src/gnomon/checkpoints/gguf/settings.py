@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from gnomon.blocks import default_width
-from gnomon.checkpoints.gguf.families import FAMILIES, Family, Shapes, rotary_width
+from gnomon.checkpoints.gguf.families import FAMILIES, Family, Shapes, parts, rotary_width, tensor_shapes
 from gnomon.checkpoints.gguf.keys import Keys
 from gnomon.checkpoints.gguf.rope import LONG, Factors, describe_rope, read_rope, rope
+from gnomon.checkpoints.nearest import Lost, no_family
 from gnomon.errors import BadInput, BadValue
 from gnomon.models import ModelConfig
+from gnomon.models.meta import on_meta
 from gnomon.positions import Spec, get
 from gnomon.positions.scaling import LongRoPE, YaRN, scaling
 
@@ -107,50 +109,58 @@ _OWN = {"gptneox": _gpt_neox, "gemma3": _gemma}
 # ------------------------------------------------------------------ writing
 
 
-def describe(
-    config: ModelConfig, shapes_in: Mapping[str, Shapes]
-) -> tuple[Family, dict[str, Any], dict[str, list[float]]]:
+def describe(config: ModelConfig) -> tuple[Family, dict[str, Any], dict[str, list[float]]]:
     """The family of a config, the keys that say it (without the family's name), and the factors of RoPE's pairs.
 
-    shapes_in: of each family, the tensors that the model's weights would be. BadValue where no family has it all; it
-    lists what the nearest would lose.
+    BadValue where no family has it all: it names what the nearest would lose, and the way out.
     """
     if config.architecture != "decoder-only" or config.n_layers < 1:
         told = f"this model is {config.architecture} with {config.n_layers} layers"
         raise BadValue(f"a GGUF file is written of a decoder-only model with at least one layer; {told}")
-    losses = []
-    for arch, family in FAMILIES.items():
-        keys, factors, lost = _tried(family, config, shapes_in[arch])
+    found = [_tried(family, config) for family in FAMILIES.values()]
+    for family, (keys, factors, lost) in zip(FAMILIES.values(), found, strict=True):
         if not lost:
             return family, keys, factors
-        losses.append((len(lost), not keys, f"{arch}, which has no {', '.join(lost)}"))
-    raise BadValue(
-        f"no family of llama.cpp computes what this model does; nearest is {min(losses)[2]}. Known: "
-        f"{', '.join(FAMILIES)}"
-    )
+    raise no_family("GGUF files", config, [lost for *_, lost in found], _fits)
 
 
-def _tried(
-    family: Family, config: ModelConfig, shapes: Shapes
-) -> tuple[dict[str, Any], dict[str, list[float]], list[str]]:
+def _fits(config: ModelConfig) -> bool:
+    return any(not _tried(family, config)[2] for family in FAMILIES.values())
+
+
+def tensors_of(family: Family, config: ModelConfig) -> dict[str, tuple[int, ...]]:
+    """The tensors that a model of this config is in this family's files, and their shapes."""
+    own = {name: tuple(weight.shape) for name, weight in on_meta(config).state_dict().items()}
+    return tensor_shapes(parts(family, own), own)
+
+
+def _tried(family: Family, config: ModelConfig) -> tuple[dict[str, Any], dict[str, list[float]], Lost]:
     """Keys and factors of a config in this family, and what they would not bring back."""
     whole = replace(resolved(config), max_positions=config.max_positions or _longest(config))
+    unsaid = _unsaid(family, whole)
     try:
-        keys, factors = _keys(family, whole)
-        reader = Keys(
-            {f"{family.arch}.{key}": value for key, value in keys.items()}, family.arch, Path("what is to be written")
-        )
-        back = resolved(read_settings(family, reader, shapes, factors))
+        keys, factors = _keys(family, replace(whole, **unsaid))
+        told = {f"{family.arch}.{key}": value for key, value in keys.items()}
+        reader = Keys(told, family.arch, Path("what is to be written"))
+        back = replace(resolved(read_settings(family, reader, tensors_of(family, config), factors)), **unsaid)
     except (BadInput, BadValue, KeyError) as error:
-        others = [f"{n}={getattr(whole, n)!r}" for n, value in family.fixed.items() if getattr(whole, n) != value]
-        return {}, {}, [f"such settings: {error}", *others]
+        others = {name: (getattr(whole, name), value) for name, value in family.fixed.items()}
+        return {}, {}, Lost(family.arch, {k: v for k, v in others.items() if v[0] != v[1]}, (str(error),))
     given, got = whole.to_dict(), back.to_dict()
-    lost = [
-        f"{f.name}={given[f.name]!r}"
-        for f in fields(ModelConfig)
-        if f.name not in UNSEEN and not _same(given[f.name], got[f.name])
-    ]
-    return keys, factors, lost
+    lost = [f.name for f in fields(ModelConfig) if f.name not in UNSEEN and not _same(given[f.name], got[f.name])]
+    settings = {n: (getattr(whole if getattr(config, n) is None else config, n), getattr(back, n)) for n in lost}
+    return keys, factors, Lost(family.arch, settings)
+
+
+def _unsaid(family: Family, c: ModelConfig) -> dict[str, Any]:
+    """Settings that the family has no words for and this config has at another value: theirs."""
+    specs = c.per_layer(c.n_layers)
+    found = {
+        "window": (None, any(c.windows(c.n_layers)) and family.arch != "gemma3"),
+        "head_bias": (False, c.head_bias), "tied": (False, c.tied and family.arch == "gptneox"),
+        "position": (get("rope"), family.position == "rope" and any(spec.name != "rope" for spec in specs)),
+    }  # fmt: skip
+    return {name: value for name, (value, other) in found.items() if other}
 
 
 def _same(a: Any, b: Any) -> bool:
@@ -168,13 +178,6 @@ def _same(a: Any, b: Any) -> bool:
 def _keys(family: Family, c: ModelConfig) -> tuple[dict[str, Any], dict[str, list[float]]]:
     assert c.d_head is not None
     windows, specs = c.windows(c.n_layers), c.per_layer(c.n_layers)
-    for there, what in (
-        (any(windows) and family.arch != "gemma3", f"window={c.window}: all tokens see all before them"),
-        (c.head_bias, "head_bias"),
-        (c.tied and family.arch == "gptneox", "tied head"),
-    ):
-        if there:
-            raise BadValue(f"{family.arch} has no {what}")
     keys: dict[str, Any] = {
         "context_length": c.max_positions, "embedding_length": c.d_model, "block_count": c.n_layers,
         "feed_forward_length": c.d_ff, "attention.head_count": c.n_heads, "attention.head_count_kv": c.n_kv_heads,

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gnomon.checkpoints.gguf.families import FAMILIES, Family, parts, row_order, tensor_shapes
+from gnomon.checkpoints.gguf.families import Family, parts, row_order
 from gnomon.checkpoints.gguf.header import Array
-from gnomon.checkpoints.gguf.settings import describe
+from gnomon.checkpoints.gguf.settings import describe, tensors_of
 from gnomon.checkpoints.gguf.tokenizer import describe_tokenizer
 from gnomon.checkpoints.native import unwrapped
 from gnomon.data import atomic
@@ -38,16 +38,14 @@ def save(model: nn.Module, path: str | Path, dtype: Precision = "float32") -> Pa
     model = unwrapped(model)
     found = held(model)
     config, weights = found.config, {name: weight.detach() for name, weight in found.weights.items()}
-    shapes = {name: tuple(weight.shape) for name, weight in weights.items()}
-    whole = {arch: tensor_shapes(parts(family, shapes), shapes) for arch, family in FAMILIES.items()}
-    family, keys, factors = describe(config, whole)
+    family, keys, factors = describe(config)
     about: dict[str, Any] = {
         "general.architecture": family.arch, "general.file_type": np.uint32(FILE_TYPES[dtype]),
         "general.quantization_version": np.uint32(2), **{f"{family.arch}.{key}": v for key, v in keys.items()},
         **({"tokenizer.ggml.model": "no_vocab"} if model.tokenizer is None else describe_tokenizer(model.tokenizer)),
     }  # fmt: skip
     tensors = {name: np.array(values, np.float32) for name, values in factors.items()}
-    _write(Path(path), about, tensors, Pieces(family, config, weights), whole[family.arch], dtype)
+    _write(Path(path), about, tensors, Pieces(family, config, weights), tensors_of(family, config), dtype)
     return Path(path)
 
 

@@ -40,7 +40,10 @@ def read(keys: Keys) -> ModelConfig:
     every = keys.size("sliding_window_pattern", "_sliding_window_pattern", default=6)
     usual = ["sliding_attention" if (n + 1) % every else "full_attention" for n in range(n_layers)]
     sliding = [is_sliding(keys, kind) for kind in keys.per_layer("layer_types", n_layers, usual)]
-    window, (near, far) = keys.size("sliding_window", default=4096), _ropes(keys, d_head)
+    window = keys.size("sliding_window", default=None if "sliding_window" in keys.data else 4096)
+    if window is None and any(sliding):
+        raise BadInput(f"{keys.file}: layer_types names layers with a window, and sliding_window is null")
+    near, far = _ropes(keys, d_head)
     scalar = keys.get("query_pre_attn_scalar", float, 256.0)
     if scalar <= 0:
         raise BadInput(f"{keys.file}: scores are divided by the root of query_pre_attn_scalar; got {scalar}")

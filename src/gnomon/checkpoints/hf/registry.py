@@ -19,12 +19,12 @@ from gnomon.checkpoints.hf.llama import LLAMA, MISTRAL, QWEN2, QWEN3, SMOLLM3
 from gnomon.checkpoints.hf.opt import OPT
 from gnomon.checkpoints.hf.phi3 import PHI3
 from gnomon.checkpoints.hf.t5 import T5 as T5_FAMILY
+from gnomon.checkpoints.nearest import Lost, no_family
 from gnomon.errors import BadInput, BadValue, GnomonError, unknown
 from gnomon.models import ModelConfig
 from gnomon.models.meta import on_meta
 from gnomon.positions import Spec
 
-FITS: tuple[int, int, list[str]] = (0, 0, [])
 #: by model_type; a model that fits several is written as the first of them
 FAMILIES: Mapping[str, Family] = {
     family.name: family
@@ -46,48 +46,45 @@ def family_of(keys: Keys) -> Family:
 def family_for(config: ModelConfig, name: str | None = None) -> Family:
     """The family (or the one of this name) whose files can say all that a config says.
 
-    A family can, if what it writes is read back as the same computation. Otherwise BadValue tells what gets lost.
+    A family can, if what it writes is read back as the same computation. Otherwise BadValue tells what gets lost, and
+    what can be done about it.
     """
     if name is not None and name not in FAMILIES:
         raise unknown("family", name, FAMILIES)
     weights = on_meta(config).state_dict()
-    asked = list(FAMILIES.values()) if name is None else [FAMILIES[name]]
-    lost = {family.name: _lost(config, family, weights) for family in asked}
-    nearest = min(lost, key=lambda known: lost[known])
-    if lost[nearest] == FITS:
-        return FAMILIES[nearest]
-    told = "; ".join(lost[nearest][2])
-    if name is None:
-        raise BadValue(
-            f"no family of Hugging Face files holds this model; nearest is {nearest}, which cannot say: {told}. Build "
-            "the model without it, or keep it in a run folder (gnomon.save_model)"
-        )
-    able = [other for other, family in FAMILIES.items() if _lost(config, family, weights) == FITS]
-    can = f"{' and '.join(able)} can" if able else "no other family can"
-    raise BadValue(f"this model is no {nearest}, which cannot say: {told}; {can}")
+    lost = {known: _lost(config, family, weights) for known, family in FAMILIES.items()}
+    able = [known for known, what in lost.items() if not what]
+    if name is None and not able:
+        raise no_family("Hugging Face files", config, list(lost.values()), _fits)
+    if name is not None and lost[name]:
+        can = f"{' and '.join(able)} can" if able else "no other family can"
+        raise BadValue(f"this model is no {name}, which cannot say: {lost[name]}; {can}")
+    return FAMILIES[able[0] if name is None else name]
 
 
-def _lost(config: ModelConfig, family: Family, weights: Collection[str]) -> tuple[int, int, list[str]]:
-    """How far a family is from saying all of a config: how early it fails, with how many settings, and which."""
+def _fits(config: ModelConfig) -> bool:
+    weights = on_meta(config).state_dict()
+    return any(not _lost(config, family, weights) for family in FAMILIES.values())
+
+
+def _lost(config: ModelConfig, family: Family, weights: Collection[str]) -> Lost:
+    """What a family's files would lose of a model with this config and these weights."""
     pooling = config.pooling if config.head == "pooled" and not config.pooler else None
     try:
         names = [entry.theirs for entry in family.lines(config, weights)]
     except BadValue as error:
-        return 2, 1, [str(error)]
+        names, homeless = [], str(error)
+    else:
+        homeless = ""
+    want = plain(config)
     try:
         again = plain(family.config(Keys(family.write(whole(config)), Path(family.name), names, pooling)))
     except GnomonError as error:
-        return 1, 1, [str(error)]
-    want = plain(config)
+        return Lost(family.name, reasons=tuple(filter(None, (str(error), homeless))))
     differ = [f.name for f in fields(want) if getattr(want, f.name) != getattr(again, f.name)]
-    return 0, len(differ), [f"{name} = {_shown(config, name)} (there {_shown(again, name)})" for name in differ]
-
-
-def _shown(config: ModelConfig, name: str) -> str:
-    """A setting, one of a list that repeats once."""
-    value = getattr(config, name)
-    same = isinstance(value, tuple) and len(set(value)) == 1
-    return str(value[0] if same else list(value) if isinstance(value, tuple) else value)
+    both = {n: (getattr(want if getattr(config, n) is None else config, n), getattr(again, n)) for n in differ}
+    settings = {name: values for name, values in both.items() if values[0] != values[1]}
+    return Lost(family.name, settings, (homeless,) if homeless and not differ else ())
 
 
 def whole(config: ModelConfig) -> ModelConfig:
