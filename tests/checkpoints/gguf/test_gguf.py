@@ -26,7 +26,7 @@ rope = partial(gn.positions.get, "rope")
 MODELS: dict[str, dict[str, object]] = {
     "llama": {**LLAMA, "n_kv_heads": 2},
     "llama, untied, odd heads": {**LLAMA, "n_heads": 3, "n_kv_heads": 1, "d_head": 10, "tied": False},
-    "llama, interleaved, partly rotated": {**LLAMA, "position": rope(pairing="interleaved", rotary_dim=4)},
+    "phi3, interleaved, partly rotated": {**LLAMA, "position": rope(pairing="interleaved", rotary_dim=4)},
     "llama, llama3": {**LLAMA, "position": rope(base=5e5, scaling=Llama3(8.0, 8192))},
     "llama, yarn": {**LLAMA, "position": rope(scaling=YaRN(4.0, 64, attention_factor=1.3))},
     "llama, linear": {**LLAMA, "position": rope(scaling=Linear(2.0))},
@@ -268,6 +268,26 @@ def test_a_model_that_llama_cpp_cannot_compute_is_not_written(
     with pytest.raises(BadValue, match=words):
         save(model, tmp_path / "m.gguf")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_part_of_each_head_is_written_where_llama_cpp_turns_one(tmp_path: Path) -> None:
+    """It loads no llama, qwen2, qwen3 or gemma3 whose rope.dimension_count is not the width of a head."""
+    part = {**SIZES, **LLAMA, "position": rope(rotary_dim=4)}
+    save(gn.DecoderOnly(**part), tmp_path / "m.gguf")
+    assert GGUF(tmp_path / "m.gguf").metadata["general.architecture"] == "phi3"
+    with pytest.raises(BadValue, match=r"nearest is phi3, which cannot say: qk_norm = True"):
+        save(gn.DecoderOnly(**part, qk_norm=True), tmp_path / "other.gguf")
+
+
+def test_a_part_of_a_head_that_llama_cpp_would_not_load_is_refused(tmp_path: Path) -> None:
+    save(gn.DecoderOnly(**SIZES, **LLAMA), tmp_path / "m.gguf")
+    data, key = bytearray((tmp_path / "m.gguf").read_bytes()), b"llama.rope.dimension_count"
+    place = data.index(key) + len(key) + 4  # after the type of the value
+    assert struct.unpack_from("<I", data, place) == (8,)
+    struct.pack_into("<I", data, place, 4)
+    (tmp_path / "m.gguf").write_bytes(data)
+    with pytest.raises(BadInput, match=r"rope\.dimension_count is 4; .*only with 8"):
+        load(tmp_path / "m.gguf")
 
 
 @pytest.mark.parametrize("position", ["rope", "alibi"])

@@ -34,13 +34,15 @@ _GATE_UP = {"ffn.gate": "ffn_up", "ffn.up": "ffn_up"}
 @dataclass(frozen=True)
 class Family:
     """arch: llama.cpp's name. fixed: settings that all its models have. position: what kind they may choose from.
-    rows: the pairing in which queries and keys stand; fused: parts that are written as one tensor, in order."""
+    rows: the pairing in which queries and keys stand; fused: parts that are written as one tensor, in order. partial:
+    whether llama.cpp may turn a part of each head; of the other families it refuses to load such a file."""
 
     arch: str
     position: Literal["rope", "learned", "alibi"]
     fixed: Mapping[str, Any]
     rows: Pairing = "half"
     fused: Mapping[str, str] = field(default_factory=dict)
+    partial: bool = False
 
     @property
     def eps_key(self) -> str:
@@ -80,9 +82,9 @@ FAMILIES = {
         Family("qwen3", "rope", {**_LLAMA, **_PLAIN, "qk_norm": True}),
         Family("gemma3", "rope", _GEMMA),
         Family("llama", "rope", _LLAMA, rows="interleaved"),
-        Family("phi3", "rope", {**_LLAMA, **_PLAIN}, fused={**_QKV, **_GATE_UP}),
+        Family("phi3", "rope", {**_LLAMA, **_PLAIN}, fused={**_QKV, **_GATE_UP}, partial=True),
         Family("gpt2", "learned", _GPT, fused=_QKV),
-        Family("gptneox", "rope", {**_GPT, "activation": "gelu"}, fused=_QKV),
+        Family("gptneox", "rope", {**_GPT, "activation": "gelu"}, fused=_QKV, partial=True),
         Family("bloom", "alibi", {**_GPT, "input_norm": "layernorm"}, fused=_QKV),
         Family("mpt", "alibi", {"norm": "layernorm", "activation": "gelu"}, fused=_QKV),
     )

@@ -45,6 +45,8 @@ def read_settings(family: Family, keys: Keys, shapes: Shapes, factors: Factors) 
     }  # fmt: skip
     if family.fixed["norm"] == "layernorm" and "output_norm.bias" not in shapes:
         found["norm"] = "layernorm_no_bias"
+    if not family.partial:
+        keys.must("rope.dimension_count", d_head)
     found |= _READ_POSITION[family.position](keys, factors, d_head, length)
     found |= _OWN.get(family.arch, _window)(keys, found)
     try:
@@ -154,11 +156,13 @@ def _tried(family: Family, config: ModelConfig) -> tuple[dict[str, Any], dict[st
 
 def _unsaid(family: Family, c: ModelConfig) -> dict[str, Any]:
     """Settings that the family has no words for and this config has at another value: theirs."""
-    specs = c.per_layer(c.n_layers)
+    specs, width = c.per_layer(c.n_layers), c.d_head or 0
+    turns = all(spec.name == "rope" for spec in specs)
+    whole = turns and all(rotary_width(spec.options, width) == width for spec in specs)
     found = {
         "window": (None, any(c.windows(c.n_layers)) and family.arch != "gemma3"),
         "head_bias": (False, c.head_bias), "tied": (False, c.tied and family.arch == "gptneox"),
-        "position": (get("rope"), family.position == "rope" and any(spec.name != "rope" for spec in specs)),
+        "position": (get("rope"), family.position == "rope" and not (turns if family.partial else whole)),
     }  # fmt: skip
     return {name: value for name, (value, other) in found.items() if other}
 
