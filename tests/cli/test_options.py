@@ -3,10 +3,12 @@
 import sys
 from ast import literal_eval
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from gnomon.cli.main import cli
+from gnomon.glossary import LANGUAGES
 
 ECHO = """
 import click
@@ -113,3 +115,26 @@ def test_a_model_may_be_named_by_an_option_too(command, spelling):
     result = CliRunner().invoke(cli, [command, *more.get(command, []), *spelling])
     assert result.exit_code == 3, result.output
     assert "no-such-model" in result.stderr
+
+
+SPEAK_NO_LANGUAGE = {"completion", "encode", "decode"}  # they print a script, ids and a text: nothing of their own
+
+
+def commands(group=cli, ctx=None):
+    """Every command there is, by name, those within groups too."""
+    ctx = click.Context(group)
+    for name in group.list_commands(ctx):
+        command = group.get_command(ctx, name)
+        yield from commands(command) if isinstance(command, click.Group) else [(name, command)]
+
+
+@pytest.mark.parametrize(
+    ("name", "command"), list(commands()), ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_every_command_that_says_or_draws_something_takes_a_language(name, command):
+    """One option, the same everywhere."""
+    options = {option.name: option for option in command.params}
+    assert ("lang" in options) != (name in SPEAK_NO_LANGUAGE)
+    if "lang" in options:
+        assert options["lang"].envvar == "GNOMON_LANG"
+        assert list(options["lang"].type.choices) == list(LANGUAGES)

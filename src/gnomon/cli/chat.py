@@ -13,6 +13,7 @@ from gnomon.cli.options import (
     device_option,
     import_option,
     json_option,
+    lang_option,
     quiet_option,
     saved_dtype_option,
     seed_option,
@@ -20,6 +21,7 @@ from gnomon.cli.options import (
 )
 from gnomon.cli.output import print_json
 from gnomon.errors import BadValue
+from gnomon.glossary import words
 
 if TYPE_CHECKING:
     from gnomon.generate import Chat, Generation, Strategy, Token
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 @saved_dtype_option
 @threads_option
 @import_option
+@lang_option
 @json_option
 @quiet_option
 @click.pass_context
@@ -53,7 +56,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     strategy, penalties = _how(options)
     chat = _begin(options)
     if sys.stdin.isatty() and not options["quiet"]:
-        click.echo("Ctrl-C ends an answer, Ctrl-D the conversation.", err=True)
+        click.echo(words("write", options["lang"])("ends_answer"), err=True)
     for turn, text in enumerate(_messages()):
         with suppress(KeyboardInterrupt) if sys.stdin.isatty() else nullcontext():  # what was written is kept
             _answer(chat, text, strategy, penalties, turn, options)

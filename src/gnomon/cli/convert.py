@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gnomon.cli.options import TakesModel, import_option, json_option
+from gnomon.cli.options import TakesModel, import_option, json_option, lang_option
 from gnomon.cli.output import print_json
 from gnomon.cli.refitting import free
 from gnomon.errors import BadValue
+from gnomon.glossary import words
 
 if TYPE_CHECKING:
     from gnomon.models import Model
@@ -27,8 +28,9 @@ PRECISIONS = ("float32", "float16", "bfloat16", "q8_0")
 )
 @click.option("--family", help="hf: the model_type to write.  [default: the first that can hold the model]")
 @import_option
+@lang_option
 @json_option
-def command(model: str, to: str, output: Path, dtype: str | None, family: str | None, as_json: bool) -> None:
+def command(model: str, to: str, output: Path, dtype: str | None, family: str | None, lang: str, as_json: bool) -> None:
     """Write MODEL, with its tokenizer, in the files of another program.
 
     MODEL is a run folder, a Hugging Face folder, a hub name, a .gguf file or the name of a pulled model. Nothing is
@@ -48,7 +50,7 @@ def command(model: str, to: str, output: Path, dtype: str | None, family: str | 
     if as_json:
         print_json({"model": model, "to": to, "output": written, "parameters": n})
         return
-    click.echo(f"{written}: {n:,} parameters, {loaded.architecture}")
+    click.echo(words("write", lang)("parameters", file=written, count=n, architecture=loaded.architecture))
 
 
 def _write(model: "Model", to: str, output: Path, dtype: str | None, family: str | None) -> Path:

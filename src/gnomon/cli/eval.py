@@ -17,7 +17,7 @@ from gnomon.cli.options import (
 )
 from gnomon.cli.output import measures_json, print_json
 from gnomon.errors import BadInput, BadValue
-from gnomon.glossary import words
+from gnomon.glossary import translated, words
 
 if TYPE_CHECKING:
     from gnomon.data import Tokenizer
@@ -120,7 +120,7 @@ def _table(evaluation: "Evaluation", lang: str) -> str:
     w = words("eval", lang)
 
     rows = [
-        (name, value, w("to", low=low, high=high), w.number(m.count))
+        (translated(name, lang), value, w("to", low=low, high=high), w.number(m.count))
         for name, m in evaluation.measures.items()
         for value, low, high in [[written(name, x, lang) for x in (m.value, m.low, m.high)]]
     ]

@@ -23,6 +23,7 @@ from gnomon.cli.options import (
     device_option,
     import_option,
     json_option,
+    lang_option,
     quiet_option,
     saved_dtype_option,
     seed_option,
@@ -31,6 +32,7 @@ from gnomon.cli.options import (
 from gnomon.cli.output import print_json
 from gnomon.cli.page import Page
 from gnomon.errors import BadInput, BadValue, GnomonError
+from gnomon.glossary import words
 
 if TYPE_CHECKING:
     from gnomon.generate import Constraints, Strategy
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
 @saved_dtype_option
 @threads_option
 @import_option
+@lang_option
 @json_option
 @quiet_option
 @click.pass_context
@@ -132,7 +135,7 @@ class Desk:
         if sys.stdin.isatty():
             with suppress(ImportError):
                 import readline  # noqa: F401  arrow keys and history
-            click.echo("Ctrl-C ends a text, Ctrl-D the program.", err=True)
+            click.echo(words("write", self.ctx.params["lang"])("ends_text"), err=True)
         for line in _lines():
             page = self._page("")
             try:
@@ -168,7 +171,7 @@ class Desk:
     def _page(self, head: str) -> Page:
         p = self.ctx.params
         assert self.model.tokenizer is not None
-        return Page(head, p["count"], p["seed"], not p["as_json"], p["quiet"], self.model.tokenizer)
+        return Page(head, p["count"], p["seed"], not p["as_json"], p["quiet"], self.model.tokenizer, p["lang"])
 
     def _print(self, page: Page, prompt: str | None, source: str | None) -> None:
         about = {"prompt": prompt} if source is None else {"source": source, "prompt": prompt}

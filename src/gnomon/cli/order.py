@@ -53,7 +53,7 @@ def _written(shown: "Order") -> str:
     one, other = (a.words[i] for i in shown.swapped)
     n_one, n_other = (a.spans[i].stop - a.spans[i].start for i in shown.swapped)
     rows = [tuple(w(key) for key in ("position", "scores", "outputs", "pooled")), FORMULAS]
-    rows += [(c.position, *(f"{x:.1e}" for x in (c.scores, c.outputs, c.pooled))) for c in shown.comparisons]
+    rows += [(c.position, *(w.number(x, ".1e") for x in (c.scores, c.outputs, c.pooled))) for c in shown.comparisons]
     return "\n".join(
         [
             f"a  {a.text}",
@@ -69,7 +69,10 @@ def _written(shown: "Order") -> str:
             "",
             _wrapped(w("causal")),
             "",
-            *(f"   {w('layers', count=n):<12}{difference:>18.1e}" for n, difference in shown.causal.items()),
+            *(
+                f"   {w('layers', count=n):<12}{w.number(difference, '.1e'):>18}"
+                for n, difference in shown.causal.items()
+            ),
             "",
             _wrapped(w("causal_why")),
         ]

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gnomon.glossary import translated, words
+
 if TYPE_CHECKING:
     from gnomon.data import Tokenizer
     from gnomon.generate import Generation, Token
@@ -16,9 +18,12 @@ if TYPE_CHECKING:
 class Page:
     """What has been written so far. The first text is shown while it grows, the others after it."""
 
-    def __init__(self, head: str, count: int, seed: int, live: bool, quiet: bool, tokenizer: "Tokenizer") -> None:
+    def __init__(
+        self, head: str, count: int, seed: int, live: bool, quiet: bool, tokenizer: "Tokenizer", lang: str
+    ) -> None:
         """head: what a text is shown to follow; live: whether anything is shown at all."""
         self.head, self.seed, self.live, self.quiet, self.tokenizer = head, seed, live, quiet, tokenizer
+        self.w = words("write", lang)
         self.tokens: list[list[Token]] = [[] for _ in range(count)]
         self.results: Sequence[Generation] = ()
         self.started = time.perf_counter()
@@ -47,8 +52,9 @@ class Page:
                 self._show("\n" + self._table(row) + "\n")
         if self.live and not self.quiet:
             n, seconds = sum(map(len, self.tokens)), self.seconds()
-            ends = ", ".join(sorted({self.reason(row) for row in range(len(self.tokens))}))
-            click.echo(f"{n} tokens in {seconds:.1f} s, {n / seconds:.0f} tokens/s; ended by {ends}", err=True)
+            reasons = sorted({self.reason(row) for row in range(len(self.tokens))})
+            ends = ", ".join(translated(reason, self.w.lang) for reason in reasons)
+            click.echo(self.w("ended", n=n, seconds=seconds, speed=n / seconds, ends=ends), err=True)
 
     def text(self, row: int) -> str:
         """What has been written of this text."""
@@ -106,7 +112,8 @@ class Page:
         if self.quiet:
             return ""
         many = len(self.tokens) > 1
-        return (f"--- {row + 1} of {len(self.tokens)}, seed {self.seed + row} ---\n" if many else "") + self.head
+        line = self.w("of_seed", n=row + 1, count=len(self.tokens), seed=str(self.seed + row))
+        return (f"{line}\n" if many else "") + self.head
 
     def _show(self, text: str) -> None:
         if self.live and text:

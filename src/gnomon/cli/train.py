@@ -15,6 +15,7 @@ from gnomon.cli.options import (
     import_option,
     imports_again,
     json_option,
+    lang_option,
     quiet_option,
     seed_option,
     threads_option,
@@ -22,7 +23,7 @@ from gnomon.cli.options import (
 )
 from gnomon.cli.output import measures_json, print_json
 from gnomon.errors import BadInput, BadValue
-from gnomon.glossary import grouped
+from gnomon.glossary import translated, words
 
 if TYPE_CHECKING:
     from gnomon.cli.config import Resolved
@@ -65,6 +66,7 @@ FLAGS = {
 @threads_option
 @config_options
 @import_option
+@lang_option
 @json_option
 @quiet_option
 @click.pass_context
@@ -79,6 +81,7 @@ def command(
     threads: int | None,
     config_file: Path | None,
     settings: tuple[str, ...],
+    lang: str,
     as_json: bool,
     quiet: bool,
     **_: object,  # the settings, which typed_flags reads
@@ -97,7 +100,7 @@ def command(
     from gnomon.train import read_state
 
     if task == "list":
-        click.echo(_kinds())
+        click.echo(_kinds(lang))
         return
     set_threads(threads)
     if resume is not None and output is not None:
@@ -110,13 +113,15 @@ def command(
         kind = type(saved_kind(read_state(resume), resume))
     resolved = resolve_config(settings_of(kind), config_file, settings, _flags(ctx, kind))
     if resume is None:
-        report = _start(settled(resolved), output, device, quiet, None if begin is None else _begun(begin, resolved))
+        report = _start(
+            settled(resolved), output, device, quiet, lang, None if begin is None else _begun(begin, resolved)
+        )
     else:
-        report = _go_on(resume, resolved, device, quiet)
+        report = _go_on(resume, resolved, device, quiet, lang)
     if as_json:
         print_json(_as_json(report))
     else:
-        click.echo(_written(report, imports_again(ctx)))
+        click.echo(_written(report, imports_again(ctx), lang))
 
 
 def _flags(ctx: click.Context, kind: "type[Kind]") -> dict[str, object]:
@@ -129,12 +134,12 @@ def _flags(ctx: click.Context, kind: "type[Kind]") -> dict[str, object]:
     return {**flags, sources_key(kind): sources} if sources else flags
 
 
-def _kinds() -> str:
+def _kinds(lang: str) -> str:
     from gnomon.tasks import kinds
 
     known = kinds()
     width = max(map(len, known))
-    return "\n".join(f"{name:{width}}  {kind.about}" for name, kind in known.items())
+    return "\n".join(f"{name:{width}}  {translated(kind.about, lang)}" for name, kind in known.items())
 
 
 def _begun(source: str, resolved: "Resolved[Settings]") -> "Model":
@@ -151,7 +156,7 @@ def _begun(source: str, resolved: "Resolved[Settings]") -> "Model":
 
 
 def _start(
-    settings: "Settings", output: Path | None, device: str, quiet: bool, begun: "Model | None" = None
+    settings: "Settings", output: Path | None, device: str, quiet: bool, lang: str, begun: "Model | None" = None
 ) -> "Report":
     from gnomon.cli.recipe import free_folder, make_model, make_tokenizer
     from gnomon.device import resolve_device
@@ -161,20 +166,20 @@ def _start(
     where = resolve_device(device)
     kind = settings.kind
     with new_folder(output or free_folder(settings)) as folder:  # ours before the data are read, which takes time
-        _tell(kind.describe(), quiet)
+        _tell(translated(kind.describe(), lang), quiet)
         tokenizer = make_tokenizer(settings) if begun is None or begun.tokenizer is None else begun.tokenizer
         model = (make_model(settings, tokenizer) if begun is None else begun).to(where)
-        size = grouped(sum(p.numel() for p in model.parameters()))
+        size = sum(p.numel() for p in model.parameters())
         name = model.architecture if begun is not None or settings.preset is None else settings.preset
-        known = grouped(tokenizer.vocab_size)
-        _tell(f"{name}: {size} parameters, {known} tokens ({tokenizer.kind}) -> {folder}", quiet)
+        sizes = {"size": size, "tokens": tokenizer.vocab_size, "kind": tokenizer.kind}
+        _tell(words("train", lang)("model", name=name, folder=folder, **sizes), quiet)
         task = kind.task(tokenizer, settings.train, quiet)
         origin = {"preset": settings.preset, **kind.saved()}
-        with _way_on(folder):
+        with _way_on(folder, lang):
             return train(model, task, settings.train, folder, origin=origin, quiet=quiet)
 
 
-def _go_on(folder: Path, resolved: "Resolved[Settings]", device: str, quiet: bool) -> "Report":
+def _go_on(folder: Path, resolved: "Resolved[Settings]", device: str, quiet: bool, lang: str) -> "Report":
     from gnomon.data import Tokenizer
     from gnomon.tasks import saved_kind
     from gnomon.train import read_state, resume
@@ -189,19 +194,20 @@ def _go_on(folder: Path, resolved: "Resolved[Settings]", device: str, quiet: boo
         state = read_state(folder)
         config = state.config.changed(**changes)
         task = saved_kind(state, folder).task(Tokenizer.load(folder), config, quiet)
-        _tell(f"{folder}: step {state.step} of {config.steps}", quiet)
-        with _way_on(folder):
+        _tell(words("train", lang)("step_of", folder=folder, step=state.step, steps=config.steps), quiet)
+        with _way_on(folder, lang):
             return resume(folder, task, device=device, changes=changes, quiet=quiet)
 
 
 @contextmanager
-def _way_on(folder: Path) -> Iterator[None]:
+def _way_on(folder: Path, lang: str) -> Iterator[None]:
     """Whoever interrupts is told how to go on."""
     try:
         yield
     except KeyboardInterrupt:
         again = imports_again(click.get_current_context())
-        click.echo(f"go on with: gnomon train --resume {shlex.quote(str(folder))}{again}", err=True)
+        command = f"gnomon train --resume {shlex.quote(str(folder))}{again}"
+        click.echo(words("train", lang)("go_on", command=command), err=True)
         raise
 
 
@@ -221,17 +227,20 @@ def _as_json(report: "Report") -> dict[str, Any]:
     }
 
 
-def _written(report: "Report", again: str) -> str:
+def _written(report: "Report", again: str, lang: str) -> str:
     from gnomon.tasks import saved_kind
     from gnomon.train import read_state
 
+    w = words("train", lang)
     kind = saved_kind(read_state(report.folder), report.folder)
-    samples = "".join(f"--- sample {n} ---\n{text}\n\n" for n, text in enumerate(report.samples, start=1))
+    samples = "".join(f"{w('sample', n=n)}\n{text}\n\n" for n, text in enumerate(report.samples, start=1))
     notes = "".join(f"{note}\n" for note in report.evaluation.notes)
-    speed = f", {grouped(round(report.tokens_per_second))} tokens/s" if report.tokens_per_second else ""
+    speed = f", {w('speed', speed=round(report.tokens_per_second))}" if report.tokens_per_second else ""
+    what, colon, command = kind.next_step(report.folder).partition(": ")
     return (
-        f"{report.folder}: step {report.steps}, {report.seconds:.0f} s{speed}\n"
-        f"held out: {report.evaluation}\n{notes}\n{samples}{kind.next_step(report.folder)}{again}"
+        f"{w('step', folder=report.folder, step=report.steps, seconds=report.seconds)}{speed}\n"
+        f"{w('held_out', evaluation=report.evaluation.in_words(lang))}\n{notes}\n"
+        f"{samples}{translated(what, lang)}{colon}{command}{again}"
     )
 
 

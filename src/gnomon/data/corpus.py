@@ -18,6 +18,7 @@ from functools import cached_property
 from pathlib import Path
 
 from gnomon.errors import BadInput, BadValue
+from gnomon.glossary import said
 
 STDLIB = "stdlib"
 NOT_STDLIB = {"test", "tests", "idle_test", "site-packages", "dist-packages", "__pycache__"}
@@ -147,12 +148,16 @@ class Corpus:
 
     def describe(self) -> str:
         """One line: name, size, fingerprint, and what was left out."""
-        left_out = {"repeated": self.duplicates, "not text": self.skipped}
-        note = ", ".join(f"{count} {what}" for what, count in left_out.items() if count)
-        return (
-            f"{self.name}: {len(self.documents)} documents, {self.n_bytes / 1e6:.2f} MB, "
-            f"sha256 {self.sha256[:12]}" + (f" (left out: {note})" if note else "")
-        )
+        about = {
+            "name": self.name, "documents": len(self.documents), "megabytes": self.n_bytes / 1e6,
+            "sha256": self.sha256[:12],
+        }  # fmt: skip
+        left_out = {"repeated": self.duplicates, "not_text": self.skipped}
+        notes = [said("data", what, count=count) for what, count in left_out.items() if count]
+        if not notes:
+            return said("data", "corpus", **about)
+        note = notes[0] if len(notes) == 1 else said("data", "both", first=notes[0], second=notes[1])
+        return said("data", "corpus_less", **about, note=note)
 
 
 def _read(source: str | Path, text_key: str) -> tuple[list[Document], int]:

@@ -23,6 +23,7 @@ import numpy as np
 
 from gnomon.data import Tokenizer
 from gnomon.errors import BadInput, BadValue
+from gnomon.glossary import said
 from gnomon.tasks.kind import Kind
 from gnomon.tasks.translation import Pair, Translation
 from gnomon.train import Measure, TrainConfig
@@ -114,7 +115,7 @@ class NumbersKind(Kind):
 
     def describe(self) -> str:
         """Which direction."""
-        return f"numbers below {self.limit}, {self.source} to {self.target}; 2 x {self.count} are held out"
+        return said("data", "numbers", limit=self.limit, source=self.source, target=self.target, count=self.count)
 
     def next_step(self, folder: Path) -> str:
         """Ask it."""

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from gnomon.glossary import localized
+from gnomon.glossary import localized, translated
 from gnomon.train.measure import Floats, Measure, ratio
 
 # How a measure is written where four digits after the point are not the right way; by the first word of its name.
@@ -39,7 +39,13 @@ class Evaluation:
         return [f"{name}: {measure.note}" for name, measure in self.measures.items() if measure.note]
 
     def __str__(self) -> str:
-        return ", ".join(f"{name} {written(name, measure.value)}" for name, measure in self.measures.items())
+        return self.in_words()
+
+    def in_words(self, lang: str = "en") -> str:
+        """All values in one line."""
+        comma = ", " if lang == "en" else "; "
+        values = ((translated(name, lang), written(name, m.value, lang)) for name, m in self.measures.items())
+        return comma.join(f"{name} {value}" for name, value in values)
 
 
 def metric_name(name: str) -> str:

@@ -137,7 +137,13 @@ def test_colour_adds_nothing_to_the_words(report: Report) -> None:
 
 def test_the_table_says_what_to_do_about_a_failure(report: Report) -> None:
     text = str(report)
-    for said in ("50\u202f000 times the tolerated 1e-05", "token 3", "ids [[1]]", "it clamps", "https://example.org/a?b&c"):
+    for said in (
+        "50\u202f000 times the tolerated 1e-05",
+        "token 3",
+        "ids [[1]]",
+        "it clamps",
+        "https://example.org/a?b&c",
+    ):
         assert said in text
     counts = "5 laws: 1 FAIL, 1 pass, 1 not observable, 1 by design, 1 not applicable."
     assert counts in " ".join(text.splitlines()[-4:])
