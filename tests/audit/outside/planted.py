@@ -85,6 +85,13 @@ class StepsAtZero(Tiny):
         return torch.zeros_like(super().next_places(real, S))
 
 
+class StepsDrift(Tiny):
+    """Steps late in a text stand ever farther off."""
+
+    def next_places(self, real, S):
+        return super().next_places(real, S) + max(0, S - 20)
+
+
 class StepsTooEarly(Tiny):
     def next_places(self, real, S):
         return super().next_places(real, S) - 1

@@ -6,7 +6,9 @@ import pytest
 import torch
 from tiny import Tiny, TinyTarget, target
 
+import gnomon as gn
 from gnomon.audit import RULES
+from gnomon.audit.outside.consequences import AFTER
 from gnomon.audit.outside.laws import caches, history, limits, order, padding, precision, sources, windows
 from gnomon.audit.outside.rule import Rule
 
@@ -19,6 +21,20 @@ class StaysInPlace(TinyTarget):
 
     def reorder(self, state, index):
         return [tuple(x[torch.arange(len(index)) % len(x)] for x in layer) for layer in state]
+
+
+class FirstReadWrong(TinyTarget):
+    """Only the first read of a prompt is wrong: steps after it, and from nothing, are right."""
+
+    def step(self, state, ids, mask=None, positions=None):
+        self.model.norm.eps = 0.5 if state is None and ids.shape[1] > 1 else 1e-5
+        for block in self.model.blocks:
+            block.norm.eps = self.model.norm.eps
+        try:
+            return super().step(state, ids, mask, positions)
+        finally:
+            for norm in (self.model.norm, *(block.norm for block in self.model.blocks)):
+                norm.eps = 1e-5
 
 
 PAD = "padding changes nothing"
@@ -48,6 +64,7 @@ PLANTED = [
     ("shift", planted.AddsATable(), ""),
     ("cached = full", planted.StepsAtZero(), "stands at position 0"),
     ("cached = full", planted.StepsAtZero("table"), "stands at position 0"),
+    ("cached = full", planted.StepsDrift(), "drift in one of 64"),
     ("cached = full", planted.StepsTooEarly("table"), ""),
     ("cached = full", planted.Forgets("none"), "itself alone"),
     ("chunks = whole", planted.ChunksLookAhead(), "no causal mask"),
@@ -62,6 +79,8 @@ PLANTED = [
     (f"left {PAD}", planted.NumbersSlots("table"), "right once positions cumsum(mask) - 1 are given"),
     (f"left {PAD}", planted.DropsTheMask(), "the mask changes nothing"),
     (f"left {PAD}", planted.HidesTheReal(), "True is taken for padding"),
+    (f"left {PAD}", planted.EmptyRowIsNaN(), "a row that sees nothing gives NaN"),
+    (f"left {PLACED}", planted.EmptyRowIsNaN(), "a row that sees nothing gives NaN"),
     (f"left {PAD}", planted.SeesPadding(), "what stands in padded places is seen"),
     (f"left {PAD}", target(planted.NumbersSlots("table"), can=frozenset({"mask", "module"})), "counts: positions"),
     (f"right {PAD}", planted.DropsTheMask(causal=False), "the mask changes nothing"),
@@ -104,6 +123,19 @@ def test_a_planted_fault_fails_the_law_named_for_it(law, model, why):
 def test_every_law_has_a_planted_fault():
     assert {law for law, _, _ in PLANTED} == set(LAWS)
     assert set(LAWS) <= set(RULES)
+
+
+def test_a_first_read_that_is_wrong_is_laid_to_no_other_law():
+    report = gn.audit(FirstReadWrong(Tiny("rope", limit=40)))
+    own = [f.law for f in report.failed if AFTER not in f.note]
+    assert own == ["chunks = whole", "crossing the limit in decoding"]
+    assert "before the limit already" in report["crossing the limit in decoding"].note
+    assert (
+        report["beam with cache = beam without"].note
+        == f'{AFTER} "chunks = whole", which is broken too: ' + "mend that first"
+    )
+    for law in ("cached = full", "reorder = rerun", "padded rows decode at their own places"):
+        assert report[law].verdict == "pass"
 
 
 HEALTHY = [

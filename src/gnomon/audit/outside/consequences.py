@@ -19,6 +19,14 @@ FOLLOW: Mapping[str, tuple[str, ...]] = {
         "a window is as wide as it says", "windows reach as far as their layers", "the cache keeps the window",
         "the source is seen through the cache", *DECODED, *PADDED,
     ),
+    "cached = full": (
+        "chunks = whole", "crossing the limit in decoding", "beam with cache = beam without",
+        "the cache keeps the window", "the source is seen through the cache",
+    ),
+    "chunks = whole": (
+        "crossing the limit in decoding", "beam with cache = beam without", "the cache keeps the window",
+    ),
+    "reorder = rerun": ("beam with cache = beam without",),
     "batch mates change nothing": (
         "the past is seen", "order is seen", "a position reaches attention", "every row has its own positions",
         "cached = full", "chunks = whole", "reorder = rerun", "an empty row is harmless", "heads are interchangeable",

@@ -3,11 +3,13 @@
 import torch
 
 from gnomon.audit.outside.laws.order import SHORT, beyond
-from gnomon.audit.outside.laws.padding import alone, near, real
+from gnomon.audit.outside.laws.padding import near, real
 from gnomon.audit.outside.rule import Evidence, rule
 from gnomon.audit.outside.target import Target
 from gnomon.audit.subject import NotApplicable
 from gnomon.shapes import Bool, Float, Int
+
+FROM = 8  #: tokens of a text from which on a longer one is read too
 
 
 def fed(t: Target, ids: Int, chunks: list[int], mask: Bool | None = None, positions: Int | None = None) -> Float:
@@ -36,7 +38,22 @@ def cached_is_full(t: Target, n: int) -> Evidence:
     t.must_be_causal()
     ids = t.ids(2, n)
     got, want, forgotten = fed(t, ids, [1] * n), t.logits(ids), short_sighted(t, ids)
+    if n >= FROM and near(t, got, want) and (longer := _farther(t, n)) is not None:
+        return longer
     return Evidence(got, want, forgotten, ids, cause=lambda: _of_steps(t, ids, got, forgotten) if n > 1 else "")
+
+
+def _farther(t: Target, n: int) -> Evidence | None:
+    """The same of a text so long that what grows with distance shows; None where it is right, or there is no room."""
+    length = t.nearest(min(8 * n, t.limit or 8 * n))
+    if length <= n:
+        return None
+    ids = t.ids(1, length)
+    got, want = fed(t, ids, [1] * length), t.logits(ids)
+    said = (
+        f"steps are right in a text of {n} tokens and drift in one of {length}: look for what is counted or scaled by"
+    )
+    return None if near(t, got, want) else Evidence(got, want, None, ids, cause=f"{said} the length read so far")
 
 
 def short_sighted(t: Target, ids: Int) -> Float | None:
@@ -179,8 +196,8 @@ def crossing_the_limit_in_decoding(t: Target, n: int) -> Evidence:
         got = fed(t, ids, [n - 4] + [1] * 4, positions=places)[:, -4:]
         want = as_it_grew(t, ids, 4, places)
     fault = t.logits(ids, positions=places // 2)[:, -got.shape[1] :] if "positions" in t.can else None
-    few = t.ids(2, n, stream=4)
-    before = not near(t, got, want) and not near(t, fed(t, few, [1] * n), t.logits(few))
+    few, ways = t.ids(2, n, stream=4), [[1] * n] + [[n - 2, 1, 1]] * (n > 2)
+    before = not near(t, got, want) and not all(near(t, fed(t, few, way), t.logits(few)) for way in ways)
     cause = "the cache differs from a full read before the limit already" if before else ""
     return Evidence(got, want, fault, ids if ids.shape[1] == n else None, cause=cause)
 
@@ -214,7 +231,9 @@ def _decoded(t: Target, n: int, left: bool) -> Evidence:
     mask = torch.cat([prompt, prompt.new_ones(3, new)], 1)
     ids = t.padded(t.ids(3, n + 1 + new), mask)
     got = real(fed(t, ids, [n + 1] + [1] * new, mask), mask)
-    want = alone(t, ids, mask)
+    want = torch.zeros_like(got)
+    for b, kept in enumerate(mask):  # through the cache too: whether that is right has other laws
+        want[b, kept] = fed(t, ids[b, kept][None], [int(prompt[b].sum())] + [1] * new)[0]
     try:
         fault = real(fed(t, ids, [n + 1] + [1] * new), mask)
     except NotApplicable:
@@ -243,10 +262,10 @@ def reorder_is_rerun(t: Target, n: int) -> Evidence:
     state = before.step(None, ids)[1]
     state = before.reorder(state, index)
     first, state = after.step(state, new[:, :1])
-    second, _ = after.step(state, new[:, 1:])
-    want = after.logits(torch.cat([ids[index], new], 1))[:, -2:]
-    stayed = before.logits(torch.cat([ids, new], 1))[:, -2:]
-    got = torch.cat([first, second], 1)
+    got = torch.cat([first, after.step(state, new[:, 1:])[0]], 1)
+    # read through the cache again: whether that gives the logits of one read at once has other laws
+    want = fed(after, torch.cat([ids[index], new], 1), [n, 1, 1])[:, -2:]
+    stayed = fed(before, torch.cat([ids, new], 1), [n, 1, 1])[:, -2:]
     cause = "the rows go on as if nothing had been reordered" if near(t, got, stayed) else ""
     return Evidence(got, want, stayed, ids, cause=cause)
 
