@@ -37,6 +37,20 @@ class FirstReadWrong(TinyTarget):
                 norm.eps = 1e-5
 
 
+class KeepsInside(TinyTarget):
+    """It keeps its cache inside, and a plain read throws it away."""
+
+    held = None
+
+    def logits(self, *args, **more):
+        self.held = None
+        return super().logits(*args, **more)
+
+    def step(self, state, *args, **more):
+        logits, self.held = super().step(self.held if state else None, *args, **more)
+        return logits, True
+
+
 PAD = "padding changes nothing"
 PLACED = "padding with positions changes nothing"
 PLANTED = [
@@ -74,6 +88,7 @@ PLANTED = [
     ("crossing the limit in decoding", planted.DynamicNTK(limit=4000), ""),
     ("padded rows decode at their own places", planted.StepsNumberSlots("table"), "only the steps after it"),
     ("rows padded on the right decode at their own places", planted.StepsNumberSlots(), "only the steps after it"),
+    ("a plain read leaves the cache alone", KeepsInside(Tiny()), ""),
     ("reorder = rerun", StaysInPlace(Tiny()), "as if nothing had been reordered"),
     ("beam with cache = beam without", StaysInPlace(Tiny()), ""),
     (f"left {PAD}", planted.NumbersSlots("table"), "right once positions cumsum(mask) - 1 are given"),

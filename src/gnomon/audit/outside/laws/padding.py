@@ -116,6 +116,18 @@ def padding_is_seen(t: Target, ask: Callable[[], Float], ids: Int, mask: Bool) -
     return bool((others & mask if others.shape == mask.shape else others).any()) if met else None
 
 
+def _of_nothing(t: Target, ids: Int, mask: Bool, given: bool) -> str:
+    """Why real tokens get NaN. Where padding stands in front of a text it sees nothing; at its end it sees the text."""
+    behind = mask.sort(1, descending=True).values
+    finite = t.logits(ids, mask=behind, positions=counted(behind) if given else None).isfinite().all()
+    if t.causal and bool(finite):
+        return (
+            "a row that sees nothing gives NaN, which spreads to real tokens: for padding in front of a text all keys "
+            "are filled with -inf. Fill with the smallest number, or let padding see itself"
+        )
+    return "real tokens get NaN where padding is masked: a softmax over nothing but -inf, or an infinity times 0"
+
+
 def _why(t: Target, ids: Int, mask: Bool, got: Float, want: Float, given: bool) -> str:
     """What the numbers say about padding that changes something."""
     at = counted(mask) if given else None
@@ -123,6 +135,8 @@ def _why(t: Target, ids: Int, mask: Bool, got: Float, want: Float, given: bool) 
     def like(other: Float, wanted: Float = want) -> bool:
         return float((real(other, mask) - wanted).abs().nan_to_num(nan=1e9).amax()) <= t.tolerance(want)
 
+    if not bool(got.isfinite().all()):
+        return _of_nothing(t, ids, mask, given)
     seen = padding_is_seen(t, lambda: t.logits(ids, mask=mask, positions=at), ids, mask)
     if seen and _answers(lambda: _rows_are_hidden(t)):
         return (
