@@ -19,6 +19,13 @@ FOLLOW: Mapping[str, tuple[str, ...]] = {
         "a window is as wide as it says", "windows reach as far as their layers", "the cache keeps the window",
         "the source is seen through the cache", *DECODED, *PADDED,
     ),
+    "batch mates change nothing": (
+        "the past is seen", "order is seen", "a position reaches attention", "every row has its own positions",
+        "cached = full", "chunks = whole", "reorder = rerun", "beam with cache = beam without",
+        "an empty row is harmless", "heads are interchangeable",
+        "heads have projections", "rows keep their source", "source padding on the left changes nothing",
+        "source padding on the right changes nothing", *DECODED, *PADDED,
+    ),
     "cached = full": (
         "chunks = whole", "crossing the limit in decoding", "beam with cache = beam without",
         "the cache keeps the window", "the source is seen through the cache",
@@ -27,12 +34,6 @@ FOLLOW: Mapping[str, tuple[str, ...]] = {
         "crossing the limit in decoding", "beam with cache = beam without", "the cache keeps the window",
     ),
     "reorder = rerun": ("beam with cache = beam without",),
-    "batch mates change nothing": (
-        "the past is seen", "order is seen", "a position reaches attention", "every row has its own positions",
-        "cached = full", "chunks = whole", "reorder = rerun", "an empty row is harmless", "heads are interchangeable",
-        "heads have projections", "rows keep their source", "source padding on the left changes nothing",
-        "source padding on the right changes nothing", *DECODED, *PADDED,
-    ),
 }  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 import torch
 
 from gnomon.audit.outside.laws.order import SHORT, beyond
-from gnomon.audit.outside.laws.padding import near, real
+from gnomon.audit.outside.laws.padding import alone, near, real
 from gnomon.audit.outside.rule import Evidence, rule
 from gnomon.audit.outside.target import Target
 from gnomon.audit.subject import NotApplicable
@@ -48,8 +48,11 @@ def _farther(t: Target, n: int) -> Evidence | None:
     length = t.nearest(min(8 * n, t.limit or 8 * n))
     if length <= n:
         return None
-    ids = t.ids(1, length)
+    ids, few = t.ids(1, length), t.ids(2, n)
+    before = t.logits(few)
     got, want = fed(t, ids, [1] * length), t.logits(ids)
+    if not torch.equal(t.logits(few), before):
+        return None  # what a long call leaves behind has a law of its own
     said = (
         f"steps are right in a text of {n} tokens and drift in one of {length}: look for what is counted or scaled by"
     )
@@ -231,9 +234,10 @@ def _decoded(t: Target, n: int, left: bool) -> Evidence:
     mask = torch.cat([prompt, prompt.new_ones(3, new)], 1)
     ids = t.padded(t.ids(3, n + 1 + new), mask)
     got = real(fed(t, ids, [n + 1] + [1] * new, mask), mask)
-    want = torch.zeros_like(got)
-    for b, kept in enumerate(mask):  # through the cache too: whether that is right has other laws
-        want[b, kept] = fed(t, ids[b, kept][None], [int(prompt[b].sum())] + [1] * new)[0]
+    want = alone(t, ids, mask)
+    if not near(t, got, want):  # through the cache then: whether that is right has other laws
+        for b, kept in enumerate(mask):
+            want[b, kept] = fed(t, ids[b, kept][None], [int(prompt[b].sum())] + [1] * new)[0]
     try:
         fault = real(fed(t, ids, [n + 1] + [1] * new), mask)
     except NotApplicable:
