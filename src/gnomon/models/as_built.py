@@ -16,7 +16,7 @@ from gnomon.models.names import plain_name
 
 PLAIN = (bool, int, float, str, type(None), torch.dtype)
 #: settings that change no logits: of training, and of how new rows are drawn
-UNSEEN = {"training", "p", "std", "inplace", *vars(nn.Module())}
+UNSEEN = {"training", "p", "std", "inplace"}
 MOST = 6  # differences that an error lists
 
 
@@ -105,7 +105,7 @@ def _differences(model: Model, built: Model, ours: Mapping[str, Tensor], besides
 def _settings_differ(name: str, part: nn.Module, like: nn.Module) -> Iterator[str]:
     for key, value in vars(like).items():
         mine = getattr(part, key, None)
-        if key not in UNSEEN and _is_plain(value) and mine != value:
+        if key not in UNSEEN and not key.startswith("_") and _is_plain(value) and mine != value:
             yield f"{name}.{key} is {mine!r} instead of {value!r}"
 
 
