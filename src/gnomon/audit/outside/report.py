@@ -6,8 +6,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, get_args
 
-from gnomon.audit.outside.rule import Finding, Verdict
-from gnomon.audit.outside.target import OTHERS
+from gnomon.audit.outside.rule import Finding, Verdict, might_be_asked
 from gnomon.errors import unknown
 
 FORMAT = 1  #: of `as_dict`; goes up when a key changes its meaning or leaves, not when one is added
@@ -51,9 +50,10 @@ class Report:
 
     @property
     def asked(self) -> tuple[int, int]:
-        """How many laws could be judged or looked at, and how many there are for such a target."""
-        fit = [f for f in self.findings if f.note != OTHERS]
-        return sum(f.verdict != "not applicable" for f in fit), len(fit)
+        """How many laws could be judged or looked at, and how many might be: a law that wants to be told of a cache, or
+        whose question made the model raise, is one that was not asked; one about windows is none of a model without."""
+        looked = sum(f.verdict != "not applicable" for f in self.findings)
+        return looked, looked + sum(might_be_asked(f) for f in self.findings)
 
     @property
     def counts(self) -> dict[Verdict, int]:

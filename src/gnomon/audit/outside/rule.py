@@ -4,6 +4,7 @@ As inside (`audit.law`), a check lays beside what it got and what the law demand
 give. A failure is then looked for in shorter and shorter inputs, and the smallest is shown.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -24,6 +25,8 @@ LENGTH = 12  #: tokens of the inputs that laws are checked on
 ROOM = 4  #: tokens that laws may add to such an input; a table of positions must hold them
 SHORTEST = 8  #: positions that every law finds room in
 UNASKED = "could not be asked"  #: how the note of a law begins whose question made the model raise
+TELLS = re.compile(r"Torch\(model, (\w+=)\.\.\.\)")  #: in a note: the argument that would let a law be asked
+SHORT = "this law may need"  #: in a note: of a model that reads too few tokens
 LONGER = (12, 16, 24)  #: lengths that are tried where a text could not be asked, as are those of the ladder
 LADDER = (1, 2, 3, 4, 5, 6, 8, 10)  #: lengths in which a failure is looked for again
 
@@ -150,7 +153,7 @@ class Rule:
             return self._aside(note)
         except Exception as raised:  # a crash is no number: it shows that the question was not answered, and no more
             if target.table_ends and target.limit is not None and target.limit < SHORTEST:
-                note = f"{target.name} reads {target.limit} tokens, and this law may need {SHORTEST}"
+                note = f"{target.name} reads {target.limit} tokens, and {SHORT} {SHORTEST}"
                 return self._aside(note)
             return self._aside(self._unfit(target, length) or f"{UNASKED}: {said(raised)}")
         return self._weighed(target, e)
@@ -211,6 +214,12 @@ class Rule:
         return Finding(self.name, self.sentence, "not applicable", note=why, source=self.source)
 
 
+def might_be_asked(found: Finding) -> bool:
+    """Whether a law did not apply for want of a word, or because the model raised or reads too little."""
+    wanting = found.note.startswith(UNASKED) or SHORT in found.note or TELLS.search(found.note) is not None
+    return found.verdict == "not applicable" and wanting
+
+
 def rule(
     name: str, source: str, hint: str, shown_by: str = "every encoding", shrinks: bool = True, basic: bool = False
 ) -> Callable[[Callable[[Target, int], Evidence]], Rule]:
@@ -242,4 +251,16 @@ def _where(e: Evidence) -> str:
     return in_words("audit", "entry", entry=str(place)) if place else ""
 
 
-__all__ = ["LADDER", "LENGTH", "UNASKED", "Evidence", "Finding", "Rule", "Verdict", "rule"]
+__all__ = [
+    "LADDER",
+    "LENGTH",
+    "SHORT",
+    "TELLS",
+    "UNASKED",
+    "Evidence",
+    "Finding",
+    "Rule",
+    "Verdict",
+    "might_be_asked",
+    "rule",
+]

@@ -1,16 +1,12 @@
 """What every output says in the same words."""
 
-import re
 from collections.abc import Iterable, Iterator
 from math import inf
 
 from gnomon.audit.outside.consequences import AFTER
 from gnomon.audit.outside.report import Report
-from gnomon.audit.outside.rule import UNASKED, Finding
+from gnomon.audit.outside.rule import TELLS, UNASKED, Finding
 from gnomon.glossary import Words, translated, words
-
-TELLS = re.compile(r"Torch\(model, (\w+=)\.\.\.\)")  #: in a note: the argument that would let a law be asked
-
 
 ENGLISH = words("audit")
 
