@@ -138,3 +138,40 @@ def test_every_command_that_says_or_draws_something_takes_a_language(name, comma
     if "lang" in options:
         assert options["lang"].envvar == "GNOMON_LANG"
         assert list(options["lang"].type.choices) == list(LANGUAGES)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("order", "--layers", "1", "--position", "rope"),
+        ("plan", "mini-gpt"),
+        ("positions",),
+        ("audit", "--laws"),
+        ("inspect", "--preset", "mini-llama", "--trained", "64"),
+        ("inspect", "--preset", "mini-gpt", "--ids", "1,2,3"),
+        ("plot", "alibi", "--length", "8"),
+    ],
+)
+def test_what_programs_read_does_not_hang_on_the_language_of_a_terminal(arguments, tmp_path, monkeypatch):
+    """Nor on --lang, but for the words of a picture and the sentence of an experiment that it chooses."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GNOMON_LANG")
+    shown = {}
+    for lang in ("en_US.UTF-8", "es_CL.UTF-8", "pt_BR.UTF-8"):
+        monkeypatch.setenv("LC_ALL", lang)
+        found = CliRunner().invoke(cli, [*arguments, "--json"])
+        assert found.exit_code == 0, found.output
+        shown[lang] = found.stdout
+    assert len(set(shown.values())) == 1
+    if arguments[0] not in ("order", "plot"):
+        assert CliRunner().invoke(cli, [*arguments, "--json", "--lang", "es"]).stdout in shown.values()
+        assert CliRunner().invoke(cli, [*arguments, "--lang", "es"]).stdout != CliRunner().invoke(cli, arguments).stdout
+
+
+@pytest.mark.parametrize("lang", ["es", "pt"])
+def test_a_terminal_is_spoken_to_in_its_language(monkeypatch, lang):
+    monkeypatch.delenv("GNOMON_LANG")
+    monkeypatch.setenv("LC_ALL", f"{lang}.UTF-8")
+    assert CliRunner().invoke(cli, ["plan", "mini-gpt"]).stdout == CliRunner().invoke(
+        cli, ["plan", "mini-gpt", "--lang", lang]
+    ).stdout  # fmt: skip

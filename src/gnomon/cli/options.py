@@ -75,7 +75,11 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 
 
 def _language_here() -> str:
-    """The language of this terminal, as POSIX has it (the first of these that is set decides); else English."""
+    """The language of this terminal, as POSIX has it (the first of these that is set decides); else English. What
+    programs read with --json does not hang on a terminal, and is English."""
+    ctx = click.get_current_context(silent=True)
+    if ctx is not None and ctx.meta.get("gnomon.cli.main"):
+        return "en"
     locale = next((value for name in ("LC_ALL", "LC_MESSAGES", "LANG") if (value := os.environ.get(name))), "")
     language = locale[:2].lower()
     return language if language in LANGUAGES else "en"
@@ -87,7 +91,7 @@ lang_option = click.option(
     envvar="GNOMON_LANG",
     default=_language_here,
     show_default="this terminal's, else en",
-    help="Language of what is printed and drawn; --json is the same in all of them.",
+    help="Language of what is printed and drawn.",
 )
 quiet_option = click.option("--quiet", "-q", is_flag=True, help="No progress, only the result.")
 
