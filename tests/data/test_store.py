@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -116,7 +117,29 @@ def damage_fingerprint(path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b'"documents": 4', b'"documents": 5'))
 
 
-@pytest.mark.parametrize("damage", [damage_end, damage_start, damage_header, damage_fingerprint, Path.unlink])
+def damage_tokens(path: Path) -> None:
+    """Others, each of them possible."""
+    data = path.read_bytes()
+    start = data.index(b"\n") + 1
+    path.write_bytes(data[:start] + bytes(len(data[start : start + 64])) + data[start + 64 :])
+
+
+def damage_one_bit(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+
+
+def damage_size(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b'{"tokens": ', b'{"tokens":-'))
+
+
+DAMAGES = [
+    damage_end, damage_start, damage_header, damage_fingerprint, damage_tokens, damage_one_bit, damage_size, Path.unlink,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_file_is_written_anew(tmp_path: Path, damage: Callable[[Path], None]) -> None:
     corpus, tokenizer = Corpus.from_texts(TEXTS), Tokenizer.bytes()
     whole = TokenStore.open(corpus, tokenizer, tmp_path).tokens.tolist()
@@ -124,6 +147,36 @@ def test_a_damaged_file_is_written_anew(tmp_path: Path, damage: Callable[[Path],
     calls: list[int] = []
     again = TokenStore.open(corpus, tokenizer, tmp_path, progress=lambda done, total: calls.append(done))
     assert (again.tokens.tolist(), len(calls)) == (whole, 1)
+
+
+@given(line=st.binary(max_size=20) | st.sampled_from([b"[" * 9999, b'{"tokens": "x", "checksum": []}', b"0" * 9999]))
+@settings(max_examples=30, deadline=None)
+def test_whatever_stands_in_the_cache_the_tokens_are_the_texts(
+    tmp_path_factory: pytest.TempPathFactory, line: bytes
+) -> None:
+    cache, corpus, tokenizer = tmp_path_factory.mktemp("cache"), Corpus.from_texts(TEXTS), Tokenizer.bytes()
+    whole = TokenStore.open(corpus, tokenizer, cache).tokens.tolist()
+    path = cache / files(cache)[0]
+    for damaged in (line, line + b"\n" + path.read_bytes().partition(b"\n")[2]):
+        path.write_bytes(damaged)
+        assert TokenStore.open(corpus, tokenizer, cache).tokens.tolist() == whole
+
+
+@pytest.mark.parametrize("count", ["-1", "1e3", '"many"', "null", "[]", str(2**62), str(10**30)])
+def test_a_number_of_tokens_that_makes_no_sense_is_damage(tmp_path: Path, count: str) -> None:
+    corpus, tokenizer = Corpus.from_texts(TEXTS), Tokenizer.bytes()
+    whole = TokenStore.open(corpus, tokenizer, tmp_path).tokens.tolist()
+    path = tmp_path / files(tmp_path)[0]
+    path.write_bytes(re.sub(rb'"tokens": \d+', b'"tokens": ' + count.encode(), path.read_bytes()))
+    assert TokenStore.open(corpus, tokenizer, tmp_path).tokens.tolist() == whole
+
+
+def test_a_process_without_the_texts_names_the_damaged_file(tmp_path: Path) -> None:
+    corpus, tokenizer = Corpus.from_texts(TEXTS), Tokenizer.bytes()
+    TokenStore.open(corpus, tokenizer, tmp_path)
+    damage_tokens(tmp_path / files(tmp_path)[0])
+    with pytest.raises(BadInput, match=f"in the cache is damaged: {tmp_path}"):
+        TokenStore.find(corpus.sha256, len(TEXTS), tokenizer, tmp_path)
 
 
 KILLS = {
@@ -164,8 +217,8 @@ def test_a_full_disk_leaves_nothing_and_says_what_to_do(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_drafts_of_killed_processes_go_after_a_day(tmp_path: Path) -> None:
-    for name, age in [(".a.tokens.1.ff.tmp", 2 * store.DAY), (".b.tokens.1.ff.tmp", 0)]:
+def test_drafts_of_killed_processes_go(tmp_path: Path) -> None:
+    for name, age in [(".a.tokens.1.ff.tmp", 60), (".b.tokens.1.ff.tmp", 0)]:
         (tmp_path / name).touch()
         written = (tmp_path / name).stat().st_mtime - age
         os.utime(tmp_path / name, (written, written))

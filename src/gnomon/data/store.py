@@ -2,12 +2,13 @@
 
 One file holds everything: a line of JSON padded to 64 bytes or a multiple, the stream of tokens (uint16 or uint32),
 then the documents' ends and UTF-8 sizes (int64). Its name is made of the fingerprints of corpus and tokenizer, so
-that a change of either finds no file, and it appears whole or not at all, whoever is killed or writes it twice.
+that a change of either finds no file, and it appears whole or not at all, whoever is killed or writes it twice. The
+first line holds a checksum of all that follows: a file that was damaged since is written anew, never trained on.
 """
 
+import hashlib
 import json
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,13 +17,13 @@ from typing import Any
 import numpy as np
 
 from gnomon.data.corpus import Corpus, Document
-from gnomon.data.files import atomic, cache_folder
+from gnomon.data.files import atomic, cache_folder, sweep
 from gnomon.data.tokenizer import Tokenizer
 from gnomon.errors import BadInput, BadValue
 
-FORMAT = 1  # goes up when the layout of the file changes
+FORMAT = 2  # goes up when the layout of the file changes
+LONGEST = 4096  # bytes of a first line
 BATCH_BYTES = 1 << 20  # text encoded between two calls of progress
-DAY = 86_400  # seconds after which a draft is taken for the rest of a killed process
 
 Ints = np.ndarray[Any, np.dtype[np.integer[Any]]]
 Progress = Callable[[int, int], None]  # bytes of text done, bytes in all
@@ -52,7 +53,8 @@ class TokenStore:
         """Map the tokens of ``corpus``, encoding them first where the folder ``cache`` does not hold them yet.
 
         ``cache`` is by default the folder ``tokens`` in Gnomon's cache. ``progress`` is called while encoding, with the
-        bytes done and the bytes in all. BadInput where the file cannot be written, for example on a full disk.
+        bytes done and the bytes in all. A file that is damaged is written anew. BadInput where it cannot be written,
+        for example on a full disk.
         """
         path, header = _expected(corpus.sha256, len(corpus.documents), tokenizer, cache)
         parts = _map(path, header)
@@ -67,12 +69,14 @@ class TokenStore:
     def find(cls, sha256: str, n_documents: int, tokenizer: Tokenizer, cache: str | Path | None = None) -> "TokenStore":
         """Map the tokens that ``open`` wrote for the corpus with this fingerprint and number of documents.
 
-        For processes that share the file but do not have the texts. BadInput where there is no such file.
+        For processes that share the file but do not have the texts. BadInput where there is no such file, or a damaged
+        one.
         """
         path, header = _expected(sha256, n_documents, tokenizer, cache)
         parts = _map(path, header)
         if parts is None:
-            raise BadInput(f"there is no tokenised text {path}: open the corpus once before its tokens are shared")
+            what = "the tokenised text in the cache is damaged:" if path.exists() else "there is no tokenised text"
+            raise BadInput(f"{what} {path}: open the corpus once before its tokens are shared")
         return cls(*parts, byte_lengths=tokenizer.byte_lengths(), eos_id=tokenizer.eos_id)
 
     @property
@@ -111,15 +115,18 @@ def _map(path: Path, header: dict[str, Any]) -> tuple[Ints, Ints, Ints] | None:
     """Tokens, ends and sizes of a whole file that fits ``header``; None where there is no such file."""
     try:
         with open(path, "rb") as file:
-            line = file.readline()
+            line = file.readline(LONGEST)
         found = json.loads(line)
-        sizes = [found.pop("tokens"), header["documents"], header["documents"]]
+        n_tokens, checksum = found.pop("tokens"), found.pop("checksum")
         data = np.asarray(np.memmap(path, dtype=np.uint8, mode="r"))
-    except (OSError, ValueError, KeyError, AttributeError, TypeError):
+    except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError):
         return None  # absent, or not a file of ours: it is written anew
+    if found != header or type(n_tokens) is not int or not 0 <= n_tokens <= len(data):
+        return None
+    sizes = [n_tokens, header["documents"], header["documents"]]
     dtypes = [np.dtype(header["dtype"]), np.dtype(np.int64), np.dtype(np.int64)]
     ends = np.cumsum([len(line), *(_padded(n * dtype.itemsize) for n, dtype in zip(sizes, dtypes, strict=True))])
-    if found != header or len(data) != ends[-1]:
+    if len(data) != ends[-1] or _checksum([data[len(line) :].data]) != checksum:
         return None
     tokens, document_ends, document_bytes = (
         data[at : at + n * dtype.itemsize].view(dtype) for at, n, dtype in zip(ends, sizes, dtypes, strict=False)
@@ -143,14 +150,13 @@ def _write(
             progress(done, total)
     ends = np.cumsum(np.array(lengths) + len(end)) - len(end)
     tokens = np.concatenate(streams)
-    line = json.dumps({"tokens": len(tokens), **header}).encode()
-    _sweep(path.parent)
+    parts = (tokens, ends, np.array([document.n_bytes for document in documents]))
+    line = json.dumps({"tokens": len(tokens), "checksum": _checksum(_body(*parts)), **header}).encode()
+    sweep(path.parent)
     try:
         with atomic(path) as file:
             file.write(line.ljust(_padded(len(line) + 1) - 1) + b"\n")
-            for part in (tokens, ends, np.array([document.n_bytes for document in documents])):
-                data = part.tobytes()
-                file.write(data.ljust(_padded(len(data)), b"\0"))
+            file.writelines(_body(*parts))
     except BadInput as error:
         raise BadInput(f"{error}. Set GNOMON_CACHE to a folder with room") from error
 
@@ -173,8 +179,15 @@ def _padded(size: int) -> int:
     return -(-size // 64) * 64
 
 
-def _sweep(folder: Path) -> None:
-    """Remove the drafts that killed processes left in the cache."""
-    for draft in folder.glob(".*.tokens.*.tmp"):
-        if time.time() - draft.stat().st_mtime > DAY:
-            draft.unlink(missing_ok=True)
+def _body(*parts: Ints) -> Iterator[bytes | memoryview]:
+    """What follows the first line: each part, and zeros after it."""
+    for part in parts:
+        yield part.data
+        yield bytes(_padded(part.nbytes) - part.nbytes)
+
+
+def _checksum(pieces: Iterable[bytes | memoryview]) -> str:
+    digest = hashlib.sha256()
+    for piece in pieces:
+        digest.update(piece)
+    return digest.hexdigest()
