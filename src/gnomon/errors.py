@@ -4,6 +4,7 @@ Every message says what was given, what was expected and what to do about it.
 """
 
 import inspect
+import re
 import reprlib
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
@@ -15,7 +16,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class GnomonError(Exception):
-    """Base of every error that Gnomon raises on purpose."""
+    """Base of every error that Gnomon raises on purpose; what its message quotes is cut where it is very long."""
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(shortened(str(message)))
 
 
 class BadValue(GnomonError, ValueError):
@@ -149,6 +153,25 @@ def article(noun: str) -> str:
     return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
 
 
+def shortened(message: str) -> str:
+    """A message in which words, quotations and the whole are cut in the middle where a reader would lose the thread.
+
+    >>> len(shortened("got " + "9" * 5000 + " steps"))
+    155
+    """
+    message = _QUOTED.sub(lambda found: _cut(found.group(), 60), message)
+    message = _WORD.sub(lambda found: _cut(found.group(), 60), message)
+    return _cut(message, 2000)
+
+
+_QUOTED, _WORD = re.compile(r"'[^']{300,}'|\"[^\"]{300,}\""), re.compile(r"\S{300,}")
+
+
+def _cut(text: str, ends: int) -> str:
+    left_out = len(text) - 2 * ends
+    return f"{text[:ends]} ... ({left_out} left out) ... {text[-ends:]}" if left_out > 100 else text
+
+
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 80
 
@@ -159,6 +182,6 @@ def shown(value: object) -> str:
 
 
 __all__ = [
-    "BadInput", "BadValue", "GnomonError", "Terminated", "article", "checked", "described", "must_be", "shown",
-    "unknown", "wrong",
+    "BadInput", "BadValue", "GnomonError", "Terminated", "article", "checked", "described", "must_be", "shortened",
+    "shown", "unknown", "wrong",
 ]  # fmt: skip

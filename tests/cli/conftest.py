@@ -12,7 +12,7 @@ AddCommand = Callable[[str, str], None]
 
 RAISES = """
 import click
-from gnomon.errors import BadInput, BadValue
+from gnomon.errors import BadInput, BadValue, Terminated
 
 @click.command()
 @click.argument("what")
@@ -23,7 +23,10 @@ def command(ctx, what, as_json):
         ctx.exit(1)
     raise {"value": BadValue("no such\\nthing"), "input": BadInput("half a file"), "interrupt": KeyboardInterrupt(),
            "missing": FileNotFoundError(2, "No such file or directory", "a.txt"), "full": OSError(28, "No space left"),
-           "bug": ZeroDivisionError()}[what]
+           "bug": ZeroDivisionError(), "terminated": Terminated(),
+           "hostile": BadValue("no such " + "9" * 5000 + " thing"),
+           "hostile words": BadValue("given '" + "a " * 2500 + "': no"),
+           "memory": RuntimeError("DefaultCPUAllocator: can't allocate memory")}[what]
 """
 
 

@@ -1,14 +1,16 @@
 """Settings: defaults < file < --set < flags, typed, and never one left out in silence."""
 
-from dataclasses import dataclass, field, replace
+import json
+from contextlib import suppress
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gnomon.cli.config import load_config, resolve_config
+from gnomon.cli.config import load_config, plain_settings, resolve_config
 from gnomon.errors import BadValue
 
 
@@ -121,6 +123,65 @@ def test_a_wrong_value_says_where_it_stands_and_what_was_expected(text, expected
         load_config(Run, sets=[text])
     assert str(caught.value).startswith(f"--set {text}: ")
     assert expected in str(caught.value)
+
+
+MANY = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"steps={MANY}", "steps: expected a whole number"), (f"steps=0x{MANY}", "steps: expected a whole number"),
+        (f"optim.lr=0x{MANY}", "optim.lr: expected a number"), (f"lengths=[0x{MANY}]", "lengths: expected"),
+        ("steps=1\nother=2", "steps: expected a whole number"), ("a." * 5000 + "a=1", "expected KEY=VALUE"),
+        ("steps..x=1", "expected KEY=VALUE"), ("lengths=" + "[" * 5000, "lengths: expected"),
+    ],
+)  # fmt: skip
+def test_a_value_of_thousands_of_letters_is_refused_in_a_few(text, expected):
+    with pytest.raises(BadValue) as caught:
+        load_config(Run, sets=[text])
+    assert expected in str(caught.value)
+    assert len(str(caught.value)) < 600
+
+
+@pytest.mark.parametrize("text", [f"steps = {MANY}", f"steps = 0x{MANY}", f"[options]\nx = [{{y = 0x{MANY}}}]", "\0"])
+def test_a_file_with_a_number_that_toml_does_not_have_is_not_toml(file, text):
+    with pytest.raises(BadValue, match=r"run\.toml is not TOML"):
+        load_config(Run, file(text))
+
+
+TOML = st.recursive(
+    st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=5) | st.dates() | st.datetimes(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abc", min_size=1, max_size=3), inner),
+    max_leaves=5,
+)
+SETTINGS = [*(field.name for field in fields(Run)), "optim.lr", "optim.betas", "optim.schedule"]
+
+
+def toml(value: object) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {toml(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(toml, value)) + "]"
+    if isinstance(value, str):
+        return json.dumps(value).replace("\\ud", "d")
+    return value.isoformat() if hasattr(value, "isoformat") else str(value).lower()
+
+
+@given(key=st.sampled_from(SETTINGS), value=TOML)
+@settings(max_examples=150, deadline=None)
+def test_whatever_stands_in_a_file_or_a_set_it_is_read_or_refused(tmp_path_factory, key, value):
+    path = tmp_path_factory.getbasetemp() / "any.toml"
+    path.write_text(f"{key} = {toml(value)}", encoding="utf-8", errors="replace")
+    for source in ({"file": path}, {"sets": [f"{key}={toml(value)}"]}, {"sets": [f"{key}={value}"]}):
+        with suppress(BadValue):
+            load_config(Run, **source)
+
+
+def test_a_key_that_the_command_gives_itself_is_refused():
+    assert plain_settings(sets=["base=3"], taken=["name"]) == {"base": 3}
+    with pytest.raises(BadValue, match="name is no setting here"):
+        plain_settings(sets=["name=x"], taken=["name"])
 
 
 def test_an_unknown_key_names_the_nearest_and_the_file(file):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,13 +19,20 @@ CASES = {
     "missing": (3, "No such file or directory: a.txt"),
     "full": (3, "No space left"),
     "interrupt": (130, "interrupted"),
+    "terminated": (143, "ended by SIGTERM"),
+    "memory": (
+        3,
+        "this needs more memory than there is: choose smaller sizes (DefaultCPUAllocator: can't allocate memory)",
+    ),
+    "hostile": (2, f"no such {'9' * 60} ... (4880 left out) ... {'9' * 60} thing"),
+    "hostile words": (2, f"given '{'a ' * 29}a ... (4882 left out) ... {'a ' * 29}': no"),
 }
 
 
 @pytest.mark.parametrize(("what", "expected"), CASES.items(), ids=CASES)
 def test_a_failure_is_one_line_and_its_code(raises, what, expected):
     result = CliRunner().invoke(cli, ["raises", what])
-    kind = "" if what == "interrupt" else "error: "  # whoever interrupts has made no error
+    kind = "" if what in ("interrupt", "terminated") else "error: "  # whoever interrupts has made no error
     assert (result.exit_code, result.stderr) == (expected[0], f"gnomon: {kind}{expected[1]}\n")
     assert result.stdout == ""
 
@@ -39,6 +47,13 @@ def test_under_json_a_failure_is_an_object_too(raises, what, expected):
 def test_a_usage_error_under_json_is_an_object_too():
     result = CliRunner().invoke(cli, ["nonsense", "--json"])
     assert json.loads(result.stdout)["error"]["exit_code"] == result.exit_code == 2
+
+
+def test_a_suggestion_ends_with_one_mark(raises):
+    result = CliRunner().invoke(cli, ["raises", "value", "--jsom"])
+    assert "Did you mean '--json'?" in result.stderr
+    assert not re.search(r"\?\)?\.|\. \(", result.stderr)
+    assert result.stderr.endswith("See 'gnomon raises --help'.\n")
 
 
 def test_a_missed_threshold_exits_1_and_says_nothing_more(raises):
@@ -76,6 +91,13 @@ def test_ctrl_c_exits_130_with_one_line(tmp_path):
         process.send_signal(signal.SIGINT)
         _, error = process.communicate(timeout=30)
     assert (process.returncode, error) == (130, "gnomon: interrupted\n")
+
+
+def test_a_librarys_warning_is_one_line_without_its_source(tmp_path):
+    body = "import warnings; warnings.warn('too\\nlong'); warnings.warn('old', DeprecationWarning); click.echo('done')"
+    plain = {name: value for name, value in os.environ.items() if name != "PYTHONWARNINGS"}
+    shown = subprocess.run(command_line(tmp_path, body), env=plain, capture_output=True, text=True, check=True)
+    assert (shown.stdout, shown.stderr) == ("done\n", "gnomon: warning: too long\n")
 
 
 @pytest.mark.parametrize("body", ["print('one line')", "[click.echo('a line') for _ in range(100_000)]"])

@@ -1,5 +1,6 @@
 """The options that all commands share."""
 
+import re
 import sys
 from ast import literal_eval
 
@@ -23,7 +24,7 @@ from gnomon.cli import options
 @options.lang_option
 @options.quiet_option
 @options.import_option
-@options.config_options
+@options.config_options("a.b=1")
 @options.json_option
 @click.pass_context
 def command(ctx, **given):
@@ -56,6 +57,31 @@ def test_the_defaults_are_auto_and_seed_0():
         "settings": (),
         "as_json": False,
     }
+
+
+def test_the_example_of_set_is_a_setting_of_that_command():
+    """Each command that takes --set names one that it has."""
+    from gnomon.cli.config import load_config, plain_settings
+    from gnomon.cli.recipe import settings_of
+    from gnomon.lab import Settings
+    from gnomon.models import preset
+    from gnomon.tasks import find
+
+    takes = {
+        "train": lambda text: load_config(settings_of(find("text")), sets=[text]),
+        "lab": lambda text: load_config(Settings, sets=[text]),
+        "plan": lambda text: preset("mini-gpt", **plain_settings(sets=[text])),
+        "inspect": lambda text: preset("mini-gpt", **plain_settings(sets=[text])),
+    }
+    found = {}
+    for name in cli.list_commands(None):
+        for option in cli.get_command(None, name).params:
+            if "--set" in option.opts and "such as" in (option.help or ""):
+                found[name] = re.search(r"such as (\S+);", option.help).group(1)
+    found.pop("echo")
+    assert found.keys() == takes.keys()
+    for name, example in found.items():
+        takes[name](example)
 
 
 def test_only_typed_flags_outvote_the_file():

@@ -27,6 +27,23 @@ def facts(*arguments):
     return json.loads(plot(*arguments, "--json"))
 
 
+HUGE = [
+    "sinusoidal --d-model 100000 --length 100000", "sinusoidal --view similarity --length 2000000",
+    "sinusoidal --view wavelengths --d-model 2147483647", "learned --length 2147483647 --d-model 1000",
+    "learned --view similarity --length 2000000", "rope --d-head 2147483647", "rope --view scores --d-head 1000000",
+    "alibi --n-heads 2147483647", "alibi --length 2147483647 --n-heads 100", "t5 --length 2000000",
+    "t5 --n-heads 2147483647", "t5 --view bias --n-heads 2147483647", "scaling --keys 2147483647",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", HUGE)
+def test_what_does_not_fit_into_memory_is_refused_before_it_is_made(tmp_path, arguments):
+    result = CliRunner().invoke(cli, ["plot", *arguments.split()])
+    assert result.exit_code == 2
+    assert "of memory, more than there is here: choose smaller sizes" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("what", "view"),

@@ -178,6 +178,27 @@ def test_a_preset_has_its_own_learning_rate_unless_one_is_given():
     assert rate("preset=gpt2-small", "train.lr=1e-4") == 1e-4
 
 
+@pytest.mark.parametrize(("given", "rows"), [([], 80), (["--set", "model.max_positions=90"], 90)])
+def test_a_learned_table_follows_the_length_unless_it_is_given(given, rows):
+    result = run("text.txt", "-o", "run", *TINY, "--length", 80, "--steps", 1, "--held-out", 0.2, *given, "--quiet")
+    assert result.exit_code == 0, result.output
+    assert load("run").config.max_positions == rows
+
+
+def test_a_table_is_made_for_a_preset_that_has_none():
+    result = run("text.txt", "-o", "run", *TINY, "--preset", "mini-llama", "--position", "learned", "--steps", 1)
+    assert result.exit_code == 0, result.output
+    assert load("run").config.max_positions == 8
+
+
+def test_a_name_that_is_not_utf_8_is_refused_before_the_first_step(folder):
+    before = sorted(folder.iterdir())
+    result = run("text.txt", "-o", os.fsdecode(b"r\xffn"), *TINY, "--steps", 1)
+    assert result.exit_code == 2
+    assert "is not UTF-8" in result.stderr
+    assert sorted(folder.iterdir()) == before
+
+
 # ------------------------------------------------------------------ resuming
 
 
@@ -230,7 +251,22 @@ def test_a_run_of_the_library_says_how_it_is_resumed(folder):
         (["nowhere.txt"], 3, "nowhere.txt"),
         (["empty.txt"], 3, "no text in empty.txt"),
         (["binary.bin"], 3, "not a text file"),
-        (["text.txt", "--length", "100000"], 2, "hold 64 rows"),
+        (["text.txt", "--length", "100000"], 3, "tokens"),
+        (["text.txt", "--length", "100", "--set", "model.max_positions=64"], 2, "hold 64 rows"),
+        (["text.txt", "--length", "99999999999"], 2, "a batch of 2 rows of"),
+        (["text.txt", "--length", "99999999999", "--position", "rope"], 2, "a batch of 2 rows of"),
+        (
+            ["text.txt", "--batch-size", "99999999999"],
+            2,
+            "more than there is here: choose a smaller length or batch_size",
+        ),
+        (["text.txt", "--set", "model.d_model=1000000"], 2, "a model of at least"),
+        (["text.txt", "--steps", "9" * 5000], 2, "is not a valid integer"),
+        (["text.txt", "--set", "train.steps=" + "9" * 5000], 2, "train.steps: expected a whole number"),
+        (["text.txt", "--set", "train.steps=9999999999999999"], 2, "steps must be at most 2**40"),
+        (["text.txt", "--set", "train.seed=-1"], 2, "seed must be at least 0"),
+        (["text.txt", "--set", "position={name={a={b=1}}}"], 2, "the name of a position encoding is a text"),
+        (["text.txt", "--set", "position.name=[[1]]"], 2, "the name of a position encoding is a text"),
         (["text.txt", "--length", "100000", "--position", "rope"], 3, "tokens"),
         (["text.txt", "--length", "60", "--held-out", "0.01"], 3, "of what is held out for evaluation, the text has"),
         (["text.txt", "--preset", "mini-gtp"], 2, "did you mean 'mini-gpt'"),
@@ -260,6 +296,7 @@ def test_bad_input_gets_one_line_and_leaves_nothing_behind(folder, arguments, co
     assert result.exit_code == code, result.output
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
+    assert len(result.stderr) < 900
     assert sorted(folder.rglob("*")) == before
 
 
@@ -314,6 +351,44 @@ def test_ctrl_c_saves_and_exits_130_and_after_it_or_a_kill_the_run_goes_on_as_if
     assert logged(folder / "run") == logged(folder / "whole")
     for name in ("model.safetensors", "training/step-150/optimizer.safetensors", "config.json", "tokenizer.json"):
         assert (folder / "run" / name).read_bytes() == (folder / "whole" / name).read_bytes(), name
+
+
+def test_a_second_training_in_the_folder_is_refused_and_sigterm_saves_the_first(folder):
+    endless = [*TINY, "--steps", 10**6, "--threads", 1, "--set", "train.eval_every=none"]
+    process = started("text.txt", "-o", "run", *endless)
+    wait_for_step(folder / "run", 2)
+    for arguments in (["text.txt", "-o", "run", *TINY], ["--resume", "run"]):
+        refused = run(*arguments)
+        assert refused.exit_code == 3
+        assert f"process {process.pid} on" in refused.stderr
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=90)
+    assert (process.returncode, out) == (143, ""), err
+    assert "SIGTERM: finishing this step, then saving" in err
+    assert err.endswith("go on with: gnomon train --resume run\ngnomon: ended by SIGTERM\n")
+    assert "\r" not in err  # no progress bar goes into a pipe
+    stopped = read_state("run").step
+    assert run("--resume", "run", "--steps", stopped + 1).exit_code == 0
+
+
+# ------------------------------------------------------------------ what a state says
+
+ORIGINS = [
+    {}, {"task": None}, {"task": []}, {"task": "text"}, {"text": "rope"}, {"text": []}, {"text": {"sources": [[None]]}},
+    {"text": {"sources": "text.txt"}}, {"text": {"held_out": "x"}}, {"text": {"text_key": 3}}, {"text": {"more": 1}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("origin", ORIGINS)
+def test_an_origin_that_makes_no_sense_is_one_line(folder, origin):
+    run("text.txt", "-o", "run", *TINY, "--steps", 1, "--quiet")
+    state = folder / "run" / "training" / "step-1" / "state.json"
+    whole = json.loads(state.read_text())
+    state.write_text(json.dumps(whole | {"origin": {"task": "text", **origin} if "text" in origin else origin}))
+    result = run("--resume", "run")
+    assert result.exit_code == 3
+    assert result.stderr.count("\n") == 1
+    assert "is damaged: text: " in result.stderr or "does not say what it was trained on" in result.stderr
 
 
 # ------------------------------------------------------------------ other tasks

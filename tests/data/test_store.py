@@ -135,7 +135,8 @@ def damage_size(path: Path) -> None:
 
 
 DAMAGES = [
-    damage_end, damage_start, damage_header, damage_fingerprint, damage_tokens, damage_one_bit, damage_size, Path.unlink,
+    damage_end, damage_start, damage_header, damage_fingerprint, damage_tokens, damage_one_bit, damage_size,
+    Path.unlink,
 ]  # fmt: skip
 
 

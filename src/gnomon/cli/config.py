@@ -24,6 +24,7 @@ from gnomon.checked import annotations_of, described
 from gnomon.errors import BadValue, unknown
 
 T = TypeVar("T")
+DEEPEST = 8  # parts of a dotted name
 
 
 class _Text(str):
@@ -82,13 +83,17 @@ def resolve_config(
     return Resolved(_build(kind, MISSING, values, ""), origins)
 
 
-def plain_settings(file: Path | None = None, sets: Sequence[str] = ()) -> dict[str, object]:
+def plain_settings(file: Path | None = None, sets: Sequence[str] = (), taken: Sequence[str] = ()) -> dict[str, object]:
     """Read `file` and `sets` without a dataclass to check them against, for what checks its own keys: an encoding's
-    options, the changes to a preset. Values are read as TOML would; what is no TOML value is a plain word."""
+    options, the changes to a preset. Values are read as TOML would; what is no TOML value is a plain word. BadValue for
+    a key that is `taken`, because the command gives it another way."""
     settings = {} if file is None else _read_toml(file)
     for text in sets:
         key, value = _split(text)
         _put(settings, key.split("."), _parse(value), text)
+    for key in taken:
+        if key in settings:
+            raise BadValue(f"{key} is no setting here, the command itself gives it: leave --set {key} out")
     return settings
 
 
@@ -103,23 +108,28 @@ def _put(table: dict[str, object], path: Sequence[str], value: object, text: str
 
 def _read_toml(file: Path) -> dict[str, object]:
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        settings = tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise BadValue(f"cannot read the configuration {str(file)!r}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # a whole number with too many digits is a plain ValueError
         raise BadValue(f"{file} is not TOML: {error}") from error
+    if not _numbers_fit(settings):
+        raise BadValue(f"{file} is not TOML: a whole number has 64 bits there")
+    return settings
 
 
 def _split(text: str) -> tuple[str, _Text]:
     key, equals, value = text.partition("=")
-    if not equals or not key.strip():
-        raise BadValue(f"--set {text}: expected KEY=VALUE, such as --set optim.lr=3e-4")
-    return key.strip(), _Text(value.strip())
+    parts = [part.strip() for part in key.split(".")]
+    if not equals or not all(parts) or len(parts) > DEEPEST:
+        raise BadValue(f"--set {text}: expected KEY=VALUE, the dotted name of a setting and what it shall be")
+    return ".".join(parts), _Text(value.strip())
 
 
-def _nested(key: str, value: object) -> dict[str, object]:
-    first, dot, rest = key.partition(".")
-    return {first: _nested(rest, value) if dot else value}
+def _nested(key: str, value: Any) -> dict[str, object]:
+    for name in reversed(key.split(".")):
+        value = {name: value}
+    return value  # type: ignore[no-any-return]
 
 
 def _settings(
@@ -150,10 +160,17 @@ def _dataclass_of(annotation: Any) -> type[Any] | None:
 def _parse(text: _Text) -> object:
     """Read a value as TOML would (`3e-4`, `true`, `[1, 2]`, `{a = 1}`); what is no TOML value is a plain word."""
     try:
-        value: object = tomllib.loads(f"value = {text}")["value"]
-    except (tomllib.TOMLDecodeError, RecursionError):
+        table: dict[str, object] = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):
         return str(text)
-    return value
+    return table["value"] if table.keys() == {"value"} and _numbers_fit(table) else str(text)
+
+
+def _numbers_fit(value: object) -> bool:
+    """Whether the whole numbers in a value have the 64 bits that TOML gives them."""
+    if isinstance(value, dict | list):
+        return all(map(_numbers_fit, value.values() if isinstance(value, dict) else value))
+    return type(value) is not int or -(2**63) <= value < 2**63
 
 
 def _convert(annotation: Any, raw: object, where: str) -> object:

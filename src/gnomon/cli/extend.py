@@ -17,6 +17,8 @@ from gnomon.cli.options import (
 from gnomon.cli.refitting import FORMATS, before_and_after, free, measure_options, report, save
 from gnomon.glossary import said
 
+TAKEN = ("model", "to", "method", "trained", "kind")  # what the arguments say
+
 
 @click.command("extend", cls=TakesModel)
 @click.argument("model")
@@ -67,7 +69,7 @@ def command(
     free(output)
     set_threads(threads)
     old = load(model, device=device)
-    refit = extend(old, to, method, trained, **plain_settings(sets=settings))
+    refit = extend(old, to, method, trained, **plain_settings(sets=settings, taken=TAKEN))
     found = before_and_after(old, refit.model, sources, to, count, quiet, lang)
     save(refit.model, output, kind)
     length = old.config.max_positions if trained is None else trained

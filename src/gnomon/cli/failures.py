@@ -5,7 +5,7 @@
 | 0 | done |
 | 1 | a threshold was missed: the command ran and the answer is "no" (the command calls `ctx.exit(THRESHOLD)`) |
 | 2 | wrong usage, option or configuration |
-| 3 | a file, folder, corpus or checkpoint that cannot be used; a disk that is full |
+| 3 | a file, folder, corpus or checkpoint that cannot be used; a disk or a memory that is full |
 | 130 | interrupted (Ctrl-C) |
 | 141 | whoever read the output went away (`gnomon positions | head -1`): nothing is printed |
 | 143 | a training was ended by SIGTERM, which schedulers send, and has saved |
@@ -22,14 +22,15 @@ from contextlib import contextmanager, suppress
 import click
 
 from gnomon.cli.output import print_json
-from gnomon.errors import BadValue, GnomonError, Terminated
+from gnomon.errors import BadValue, GnomonError, Terminated, shortened
 
 THRESHOLD, USAGE, INPUT, INTERRUPTED, PIPE_CLOSED, TERMINATED = 1, 2, 3, 130, 141, 143
 
 
 def _message(error: Exception) -> str:
     if isinstance(error, click.UsageError) and error.ctx is not None:
-        return f"{error.format_message().rstrip('.')}. See '{error.ctx.command_path} --help'."
+        text = error.format_message().rstrip(".").replace(". (Did", " (Did")  # click: "No such option '--x'. (Did"
+        return f"{text}{'' if text.endswith('?') else '.'} See '{error.ctx.command_path} --help'."
     if isinstance(error, click.ClickException):
         return error.format_message()
     if isinstance(error, OSError) and error.strerror:
@@ -43,8 +44,14 @@ def _exit_code(error: Exception) -> int:
     return USAGE if isinstance(error, BadValue) else INPUT
 
 
+def _memory_ran_out(error: Exception) -> bool:
+    """Whether an error is Python's, numpy's or torch's way to say so; torch has a class for GPUs and words for CPUs."""
+    words = ("can't allocate memory", "out of memory", "calculation overflowed", "multiplication overflow")
+    return isinstance(error, MemoryError) or any(word in str(error) for word in words)
+
+
 def _report(kind: str, message: str, exit_code: int, as_json: bool) -> click.exceptions.Exit:
-    line = " ".join(message.split())
+    line = shortened(" ".join(message.split()))
     click.echo(f"gnomon: {'' if exit_code in (INTERRUPTED, TERMINATED) else 'error: '}{line}", err=True)
     if as_json:
         with suppress(OSError):  # a full disk is what may be reported
@@ -70,6 +77,13 @@ def failures_reported(as_json: bool) -> Iterator[None]:
         raise _report("Terminated", "ended by SIGTERM", TERMINATED, as_json) from None
     except KeyboardInterrupt:
         raise _report("Interrupted", "interrupted", INTERRUPTED, as_json) from None
+    except (MemoryError, RuntimeError) as error:
+        if not _memory_ran_out(error):
+            raise
+        if os.environ.get("GNOMON_TRACEBACK"):
+            traceback.print_exc()
+        message = f"this needs more memory than there is: choose smaller sizes ({error})"
+        raise _report("MemoryError", message, INPUT, as_json) from error
     except (click.ClickException, GnomonError, OSError) as error:
         if os.environ.get("GNOMON_TRACEBACK"):
             traceback.print_exc()

@@ -39,7 +39,7 @@ TIMED = 128  # tokens that --timing reads
 @click.option("--output", "-o", type=click.Path(path_type=Path), help="Draw it all into this .png or .svg file.")
 @click.option("--trained", type=click.IntRange(min=1), help="Length the model was trained to.  [default: its own]")
 @click.option("--timing", is_flag=True, help="Time all tokens at once against one after another.")
-@config_options
+@config_options("d_model=256")
 @seed_option
 @device_option
 @threads_option

@@ -49,7 +49,7 @@ FLAGS = {
 @click.option("--workers", type=click.IntRange(min=1), help="Models to train at once.  [default: one per core]")
 @click.option("--output", "-o", type=click.Path(path_type=Path), help="Folder of the experiment.  [default: in runs/]")
 @click.option("--resume", is_flag=True, help="Keep what an interrupted run has finished in the folder.")
-@config_options
+@config_options("train.lr=3e-4")
 @import_option
 @lang_option
 @json_option

@@ -6,6 +6,7 @@ the table alone, so that none of them waits for torch; a command's file is impor
 
 import os
 import sys
+import warnings
 from importlib import import_module
 from importlib.util import find_spec
 from io import TextIOWrapper
@@ -15,7 +16,7 @@ from click.shell_completion import CompletionItem
 
 from gnomon import __version__
 from gnomon.cli.failures import failures_reported
-from gnomon.errors import unknown
+from gnomon.errors import shortened, unknown
 
 COMMANDS = {
     "demo": "Train the same small Transformer under each position encoding and compare them.",
@@ -105,6 +106,7 @@ def cli() -> None:
 def main() -> None:
     """Run the command line on this process's arguments, and exit with its code."""
     make_streams_sound()
+    make_warnings_short()
     cli.main(prog_name="gnomon")
 
 
@@ -116,6 +118,20 @@ def make_streams_sound() -> None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115  it lives as long as the process
         elif mode == "w" and isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace" if name == "stderr" else "replace")
+
+
+def make_warnings_short() -> None:
+    """Show a warning as one line, without the place in a library's source; those about its future are for developers.
+    Python's own -W and PYTHONWARNINGS leave everything as they say."""
+    if sys.warnoptions:
+        return
+    for category in (DeprecationWarning, PendingDeprecationWarning, FutureWarning):
+        warnings.simplefilter("ignore", category)
+
+    def show(message: Warning | str, *_: object, **__: object) -> None:
+        click.echo(f"gnomon: warning: {shortened(' '.join(str(message).split()))}", err=True)
+
+    warnings.showwarning = show
 
 
 __all__ = ["COMMANDS", "LazyGroup", "cli", "main"]

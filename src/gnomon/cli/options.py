@@ -3,7 +3,7 @@
     @click.command("train")
     @device_option
     @seed_option
-    @config_options
+    @config_options("train.lr=3e-4")
     @json_option
     @click.pass_context
     def command(ctx, device, seed, config_file, settings, as_json): ...
@@ -141,8 +141,11 @@ import_option = click.option(
 )
 
 
-def config_options(function: Callable[..., object]) -> Callable[..., object]:
-    """Add `--config FILE` and `--set KEY=VALUE`, given to the command as `config_file` and `settings`."""
+def config_options(example: str) -> Callable[[Callable[..., object]], Callable[..., object]]:
+    """Add `--config FILE` and `--set KEY=VALUE`, given to the command as `config_file` and `settings`.
+
+    `example` is a setting that this command has: "train.lr=3e-4".
+    """
     file = click.option(
         "--config", "-c", "config_file", type=click.Path(path_type=Path), help="Read settings from a TOML file."
     )
@@ -151,9 +154,9 @@ def config_options(function: Callable[..., object]) -> Callable[..., object]:
         "settings",
         metavar="KEY=VALUE",
         multiple=True,
-        help="Set one setting by its dotted name, such as optim.lr=3e-4; may be repeated.",
+        help=f"Set one setting by its dotted name, such as {example}; may be repeated.",
     )
-    return file(sets(function))
+    return lambda function: file(sets(function))
 
 
 def typed_flags(ctx: click.Context, keys: Mapping[str, str]) -> dict[str, object]:

@@ -10,6 +10,7 @@ from gnomon.cli.config import plain_settings
 from gnomon.cli.options import config_options, import_option, json_option, lang_option
 from gnomon.cli.output import print_json
 from gnomon.glossary import Words, words
+from gnomon.memory import scaled
 
 if TYPE_CHECKING:
     from gnomon.models import ModelConfig
@@ -24,7 +25,7 @@ WIDTH = 15  # of a column of numbers
 @click.option("--position", help="Count it with this encoding instead of the preset's.")
 @click.option("--context", "contexts", type=click.IntRange(min=1), multiple=True, help="A context length; repeatable.")
 @click.option("--batch", type=click.IntRange(min=1), default=1, show_default=True, help="Rows in the cache.")
-@config_options
+@config_options("d_model=256")
 @import_option
 @lang_option
 @json_option
@@ -158,10 +159,8 @@ def size(n_bytes: int, w: Words = words("plan")) -> str:  # noqa: B008  a consta
     >>> size(75_497_472)
     '75.5 MB'
     """
-    if n_bytes < 1000:
-        return w("bytes", n=n_bytes)
-    power = min((len(str(n_bytes)) - 1) // 3, 4)
-    return f"{w.number(n_bytes / 1000**power, '.1f')} {('kB', 'MB', 'GB', 'TB')[power - 1]}"
+    number, unit = scaled(n_bytes)
+    return f"{w.number(number, '.1f')} {unit}" if unit else w("bytes", n=n_bytes)
 
 
 __all__ = ["command", "size"]

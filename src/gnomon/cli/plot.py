@@ -27,7 +27,7 @@ VIEWS = {
     "alignment": ("source", "target"),
 }
 SIZES = ("length", "trained", "d_model", "d_head", "n_heads", "causal", "d_k", "keys", "seed", "source", "target")
-AT_LEAST_ONE = click.IntRange(min=1)
+SIZE = click.IntRange(1, 2**31 - 1)
 
 
 @click.command("plot")
@@ -40,14 +40,14 @@ AT_LEAST_ONE = click.IntRange(min=1)
     help="A .png or .svg file.  [default: in this folder, named for what it shows]",
 )
 @click.option("--run", type=click.Path(path_type=Path), help="Take the encoding out of this trained model.")
-@click.option("--length", type=AT_LEAST_ONE, help="Positions shown, or the furthest distance.")
-@click.option("--trained", type=AT_LEAST_ONE, help="The training length to mark (wavelengths, scores).")
-@click.option("--d-model", type=AT_LEAST_ONE, help="Width of the model.")
-@click.option("--d-head", type=AT_LEAST_ONE, help="Width of a head.")
-@click.option("--n-heads", type=AT_LEAST_ONE, help="Heads (bias, buckets).")
+@click.option("--length", type=SIZE, help="Positions shown, or the furthest distance.")
+@click.option("--trained", type=SIZE, help="The training length to mark (wavelengths, scores).")
+@click.option("--d-model", type=SIZE, help="Width of the model.")
+@click.option("--d-head", type=SIZE, help="Width of a head.")
+@click.option("--n-heads", type=SIZE, help="Heads (bias, buckets).")
 @click.option("--causal/--bidirectional", default=True, help="Looking back only, or to both sides (bias, buckets).")
-@click.option("--d-k", type=AT_LEAST_ONE, help="Head width of the scores drawn (scaling).")
-@click.option("--keys", type=AT_LEAST_ONE, help="Keys under the softmax (scaling).")
+@click.option("--d-k", type=SIZE, help="Head width of the scores drawn (scaling).")
+@click.option("--keys", type=SIZE, help="Keys under the softmax (scaling).")
 @click.option("--source", help="The text whose translation is looked at (alignment).")
 @click.option("--target", help="The translation.  [default: what the model writes (alignment)]")
 @click.option(
@@ -138,7 +138,7 @@ def _encoding(
             raise BadValue("scaling draws no encoding: --set and --run mean nothing to it")
         return None
     if run is None:
-        return get(what, **plain_settings(sets=settings))
+        return get(what, **plain_settings(sets=settings, taken=("name",)))
     if settings:
         raise BadValue("a trained model's encoding is built already: give --run or --set, not both")
     model = load(run, kind=DecoderOnly)

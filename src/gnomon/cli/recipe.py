@@ -13,8 +13,10 @@ from gnomon.data import Tokenizer
 from gnomon.errors import BadInput, BadValue
 from gnomon.layout import Layout
 from gnomon.models import PRESETS, Model, ModelConfig, preset
+from gnomon.positions import encoding
 from gnomon.tasks import Kind, find
 from gnomon.train import TrainConfig
+from gnomon.train.memory import check_memory
 
 RATES = {"gpt2-small": 6e-4}  # where TrainConfig's is too high: Brown et al. 2020, arXiv:2005.14165, table 2.1
 
@@ -61,8 +63,10 @@ def chosen_kind(flag: str | None, file: Path | None, sets: Sequence[str]) -> typ
 
 
 def settled(resolved: Resolved[Settings]) -> Settings:
-    """The settings, with the preset's learning rate where nobody chose one; BadValue for an unknown preset."""
+    """The settings, with the preset's rate where nobody chose one; BadValue for an unknown preset or encoding."""
     settings = resolved.config
+    if "name" in settings.position:
+        encoding(settings.position["name"])
     if settings.preset is not None:
         preset(settings.preset)
     if settings.preset not in RATES or "train.lr" in resolved.origins:
@@ -98,11 +102,22 @@ def make_model(settings: Settings, tokenizer: Tokenizer) -> Model:
         own = base.get("position", "rope")
         own = {"name": own} if isinstance(own, str) else own  # its options go with its name
         changes["position"] = settings.position if "name" in settings.position else {**own, **settings.position}
+    config = _long_enough(ModelConfig.from_dict({**base, **changes}), settings)
+    check_memory(config, settings.train)
     torch.manual_seed(settings.train.seed)
-    model = settings.kind.new_model(ModelConfig.from_dict({**base, **changes}))
+    model = settings.kind.new_model(config)
     model.check(Layout.dense(1, settings.train.length))
     model.tokenizer = tokenizer
     return model
+
+
+def _long_enough(config: ModelConfig, settings: Settings) -> ModelConfig:
+    """A table of positions has a row for each place of the rows that are trained on, unless its size was given."""
+    length = settings.train.length
+    has_rows = "max_positions" in config.at_input.with_options(max_positions=length).options
+    if not has_rows or "max_positions" in settings.model or (config.max_positions or 0) >= length:
+        return config
+    return replace(config, max_positions=length)
 
 
 def free_folder(settings: Settings) -> Path:

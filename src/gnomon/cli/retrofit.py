@@ -68,7 +68,7 @@ def command(
     free(output)
     set_threads(threads)
     old = load(model, device=device)
-    refit = retrofit(old, get(position, **plain_settings(sets=settings)))
+    refit = retrofit(old, get(position, **plain_settings(sets=settings, taken=("name",))))
     length = min(old.config.max_positions or 1024, 1024) if length is None else length
     found = before_and_after(old, refit.model, sources, length, count, quiet, lang)
     save(refit.model, output, kind)

@@ -64,7 +64,7 @@ FLAGS = {
 @device_option
 @dtype_option
 @threads_option
-@config_options
+@config_options("train.lr=3e-4")
 @import_option
 @lang_option
 @json_option

@@ -316,7 +316,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def preset(name: str, **changes: Any) -> ModelConfig:
+def preset(name: str, /, **changes: Any) -> ModelConfig:
     """The config of a preset, with `changes` laid over it.
 
     mini-gpt    867 072 parameters: GPT-2's block, 4 layers of width 128, 64 learned positions, 512 tokens (S15)

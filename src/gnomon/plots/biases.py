@@ -9,7 +9,7 @@ import torch
 from gnomon.errors import BadValue
 from gnomon.glossary import words
 from gnomon.plots.chosen import Position, built, is_trained
-from gnomon.plots.picture import Picture
+from gnomon.plots.picture import Picture, check_drawable
 from gnomon.plots.style import BLUE, ORDERED, colour_bar, drawing, heat, in_order, name_lines, panels
 from gnomon.positions import T5, PositionEncoding
 from gnomon.positions.t5 import log_edges
@@ -23,6 +23,7 @@ def bias(
     length   the furthest distance; causal: drawn against tokens back, otherwise against both sides
     """
     w = words("plots", lang)
+    check_drawable(n_heads * (4 * length + 1000), f"{n_heads} heads over {length} tokens")
     encoding = built(position, "score", n_heads=n_heads, causal=causal)
     gap = np.arange(0 if causal else -length, length + 1)
     lines = bias_by_distance(encoding, gap if causal else -gap)
@@ -45,6 +46,7 @@ def buckets(
 ) -> Picture:
     """T5's buckets: of every query and key among `length` tokens, and of every distance."""
     w = words("plots", lang)
+    check_drawable(length**2 + 100 * n_heads, f"the buckets of {n_heads} heads over {length} tokens")
     encoding = built(position, "score", n_heads=n_heads, causal=causal)
     if not isinstance(encoding, T5):
         raise BadValue(f"{encoding.name} has no buckets; t5 does")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gnomon.data.files import atomic
 from gnomon.errors import BadValue
+from gnomon.memory import room_for
 from gnomon.plots.style import drawing, write_numbers
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("png", "svg")
 DPI = 160
+COPIES = 6  # of the numbers, in float64, from the encoding to the pixels
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,11 @@ class Picture:
         return self.render("png")
 
 
+def check_drawable(numbers: int, what: str) -> None:
+    """Raise BadValue for a picture of more numbers than fit into memory; drawing holds them several times over."""
+    room_for(COPIES * 8 * numbers, f"a picture of {what}", "choose smaller sizes")
+
+
 def picture_format(path: Path) -> str:
     """The suffix, "png" or "svg"; BadValue for any other."""
     kind = path.suffix.lower().removeprefix(".")
@@ -67,4 +74,4 @@ def picture_format(path: Path) -> str:
     return kind
 
 
-__all__ = ["DPI", "FORMATS", "Picture", "picture_format"]
+__all__ = ["DPI", "FORMATS", "Picture", "check_drawable", "picture_format"]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from gnomon.errors import BadValue
 from gnomon.glossary import words
-from gnomon.plots.picture import Picture
+from gnomon.plots.picture import Picture, check_drawable
 from gnomon.plots.style import BLUE, ORANGE, drawing, panels, plain_numbers
 
 FloatArray = npt.NDArray[np.float64]
@@ -37,6 +37,7 @@ def saturation(d_k: int = 512, keys: int = 16, scaled: bool = True, draws: int =
     """
     if d_k < 1 or keys < 1 or draws < 1:
         raise BadValue(f"d_k, keys and draws must be at least 1, got {d_k}, {keys} and {draws}")
+    check_drawable(keys * draws, f"the softmax of {keys} keys in {draws} draws")
     rng = np.random.default_rng(seed)
     norm_q = np.sqrt(rng.chisquare(d_k, size=(draws, 1)))
     s = norm_q * rng.standard_normal((draws, keys)) * (d_k**-0.5 if scaled else 1.0)

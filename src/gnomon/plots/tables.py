@@ -8,7 +8,7 @@ from gnomon.errors import BadValue
 from gnomon.glossary import Words, words
 from gnomon.layout import Layout
 from gnomon.plots.chosen import Position, built, is_trained
-from gnomon.plots.picture import Picture
+from gnomon.plots.picture import Picture, check_drawable
 from gnomon.plots.style import BLUE, colour_bar, drawing, heat, panels
 from gnomon.positions import Learned, PositionEncoding
 
@@ -40,8 +40,9 @@ def similarity(
     The arguments are those of `heat_map`; `length` is 128 where nothing else is said.
     """
     w = words("plots", lang)
-    vectors, encoding = _table(position, length or _rows(position, 128), d_model)
-    length = len(vectors)
+    length = length or _rows(position, 128)
+    check_drawable(length**2, f"{length} times {length} positions")
+    vectors, encoding = _table(position, length, d_model)
     unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     cosine, middle = unit @ unit.T, length // 2
     title = w("similarity_title", name=encoding.name)
@@ -60,6 +61,7 @@ def similarity(
 
 
 def _table(position: Position, length: int, d_model: int) -> tuple[npt.NDArray[np.float64], PositionEncoding]:
+    check_drawable(length * d_model, f"{length} positions of width {d_model}")
     encoding = built(position, "input", d_model=d_model, max_positions=length)
     return vectors_of(encoding, length), encoding
 

@@ -10,10 +10,12 @@ from gnomon.errors import BadValue
 from gnomon.glossary import grouped, words
 from gnomon.layout import Layout
 from gnomon.plots.chosen import Position, built
-from gnomon.plots.picture import Picture
+from gnomon.plots.picture import Picture, check_drawable
 from gnomon.plots.style import BLUE, FAINT, MUTED, ORANGE, drawing, mark, panels, plain_numbers
 from gnomon.positions import PositionEncoding, RoPE, Sinusoidal
 from gnomon.shapes import Float
+
+POINTS = 300  # distances at which scores are taken, at most
 
 
 def wavelengths(
@@ -21,6 +23,7 @@ def wavelengths(
 ) -> Picture:
     """Wavelength 2 pi / theta_i of every pair of a sinusoidal or rotary encoding, against the training length."""
     w = words("plots", lang)
+    check_drawable(20 * max(d_head, d_model), f"the wavelengths of {max(d_head, d_model)} channels")
     encoding = built(position, "input", "rotation", d_head=d_head, d_model=d_model)
     if not isinstance(encoding, RoPE | Sinusoidal):
         raise BadValue(f"{encoding.name} has no wavelengths; rope and sinusoidal do")
@@ -67,6 +70,7 @@ def scores(
     length   the furthest distance; trained: a training length to mark
     """
     w = words("plots", lang)
+    check_drawable(2 * POINTS * draws * d_head, f"{draws} scores of heads of width {d_head}")
     encoding = built(position, "rotation", d_head=d_head)
     width = encoding.d_head if isinstance(encoding, RoPE) else d_head
     rng = torch.Generator().manual_seed(seed)
@@ -99,7 +103,7 @@ def scores(
     return Picture(figure, f"{title}. {note}", facts, lang)
 
 
-def distances(furthest: int, points: int = 300) -> npt.NDArray[np.int64]:
+def distances(furthest: int, points: int = POINTS) -> npt.NDArray[np.int64]:
     """0 and whole distances up to `furthest`, evenly spread on a logarithmic scale."""
     if furthest < 1:
         raise BadValue(f"the furthest distance must be at least 1, got {furthest}")

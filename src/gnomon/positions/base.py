@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from gnomon.errors import BadValue, unknown, wrong
+from gnomon.errors import BadValue, must_be, unknown, wrong
 from gnomon.glossary import said, synonyms
 from gnomon.layout import Layout, Positions, check_layouts, layout_of, visible
 from gnomon.shapes import Bool, Float, Int
@@ -373,6 +373,7 @@ def names() -> list[str]:
 
 def encoding(name: str) -> type[PositionEncoding]:
     """The class behind a name."""
+    must_be("the name of a position encoding", name, str)
     if name not in _REGISTRY:
         _discover()
     if name not in _REGISTRY:

@@ -15,6 +15,7 @@ from gnomon.device import resolve_dtype
 from gnomon.train.config import TrainConfig
 from gnomon.train.evaluation import Evaluation
 from gnomon.train.loss import Loss
+from gnomon.train.memory import check_memory
 from gnomon.train.optim import adamw
 from gnomon.train.schedule import warmup_cosine
 from gnomon.train.state import State, save_run
@@ -30,6 +31,7 @@ class Run:
     ) -> None:
         """Raises BadValue where the model cannot be trained like this, before anything is written."""
         self.model, self.inner, self.task, self.folder = model, unwrapped(model), task, folder
+        check_memory(self.inner.config, config)
         task.check(self.inner, config)
         self.device = next(model.parameters()).device
         self.dtype = training_dtype(config.dtype, self.device)

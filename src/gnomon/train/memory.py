@@ -1,0 +1,32 @@
+"""What a training needs at least, before anything is built: it is told at once, not by a process that is killed."""
+
+from gnomon.glossary import grouped
+from gnomon.memory import room_for
+from gnomon.models import ModelConfig
+from gnomon.train.config import TrainConfig
+
+PER_PARAMETER = 16  # bytes: the weight, its gradient and AdamW's two moments, in float32
+
+
+def check_memory(model: ModelConfig, config: TrainConfig) -> None:
+    """Raise BadValue for a model or batches that do not fit into this machine's memory, counted from below."""
+    layers = model.n_layers + (model.depth if model.architecture == "encoder-decoder" else 0)
+    rows = -(-config.batch_size // config.accumulate)
+    room_for(
+        config.batch_size * config.length * 8 + rows * config.length * model.d_model * max(layers, 1) * 4,
+        f"a batch of {grouped(config.batch_size)} rows of {grouped(config.length)} tokens",
+        "choose a smaller length or batch_size, or accumulate more pieces",
+    )
+    narrow = model.d_model if model.d_embed is None else model.d_embed
+    d_ff = 2 * model.d_model if model.d_ff is None else model.d_ff
+    parameters = model.vocab_size * narrow + layers * 2 * model.d_model * d_ff
+    if model.at_input.name == "learned":
+        parameters += (model.max_positions or 0) * model.d_model
+    room_for(
+        PER_PARAMETER * parameters,
+        f"training a model of at least {grouped(parameters)} parameters",
+        "choose a smaller vocab_size, d_model, d_ff, n_layers or max_positions",
+    )
+
+
+__all__ = ["check_memory"]
