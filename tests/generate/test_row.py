@@ -17,10 +17,10 @@ def cut(text: str, stop: list[str]) -> str:
 
 
 def first_completed(text: str, stop: list[str]) -> str:
-    """The same for text that is read from the left: the first stop string to be complete counts."""
+    """The definition of several: everything before the first stop string to be complete, the longest of equals."""
     for end in range(len(text) + 1):
         if any(text[:end].endswith(s) for s in stop):
-            return cut(text[:end], stop)
+            return cut(text[:end], [s for s in stop if text[:end].endswith(s)])
     return text
 
 
@@ -36,23 +36,36 @@ def written(pieces: list[str], stop: list[str]) -> tuple[list[str], bool]:
 letters = st.text("ab", max_size=12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(letters, max_size=8), st.lists(st.text("ab", min_size=1, max_size=4), min_size=1, max_size=3))
 @example(["a", "b", "a", "b", "b"], ["abb"])
-def test_text_ends_where_a_stop_string_begins(pieces, stop):
-    """Of one stop string the first occurrence ends the text, however it is split. Of several, those that are complete
-    with the same piece compete, and the first to begin wins."""
+@example(["aab"], ["aab", "ab", "b"])
+@example(["baaab"], ["aab", "a"])
+def test_text_ends_at_the_first_stop_string_to_be_complete_however_it_is_split(pieces, stop):
     out, stopped = written(pieces, stop)
     whole = "".join(pieces)
     assert stopped == any(s in whole for s in stop)
-    seen = "".join(pieces[: len(out)]) if stopped else whole
-    assert "".join(out) == cut(seen, stop)
+    assert "".join(out) == first_completed(whole, stop)
 
 
-@settings(max_examples=60, deadline=None)
-@given(letters, st.lists(st.text("ab", min_size=1, max_size=4), min_size=1, max_size=3))
-def test_text_that_comes_by_the_character_ends_at_the_first_stop_string_to_be_complete(text, stop):
-    assert "".join(written(list(text), stop)[0]) == first_completed(text, stop)
+@settings(max_examples=200, deadline=None)
+@given(letters, st.lists(st.text("ab", min_size=1, max_size=4), min_size=1, max_size=3), st.integers(0, 13))
+@example("aab", ["aab", "ab"], 3)
+def test_a_stop_string_completed_before_the_least_length_is_text(text, stop, least):
+    """It ends the text where it is complete at the least length or after it, wherever it began; by the character."""
+    until, shown = UntilStop(stop), []
+    for n, letter in enumerate(text, 1):
+        shown.append(until.push(letter, stops=n >= least))
+        if until.stopped:
+            break
+    ends = [n for n in range(max(1, least), len(text) + 1) if any(text[:n].endswith(s) for s in stop)]
+    assert until.stopped == bool(ends)
+    if ends:
+        assert len(shown) == ends[0]
+        longest = max(len(s) for s in stop if text[: ends[0]].endswith(s))
+        assert "".join(shown) == text[: ends[0] - longest]
+    else:
+        assert "".join([*shown, until.flush()]) == text
 
 
 @settings(max_examples=60, deadline=None)
@@ -141,6 +154,11 @@ def test_stop_strings_are_looked_for_from_the_least_length_on():
     row, _ = row_of(b"a.b.c.d", ends(stop=(".",), min_new_tokens=4))
     assert row.generation().text == "a.b"
     assert len(row.ids) == 4
+
+
+def test_a_stop_string_may_begin_before_the_least_length_and_is_held_back_from_there():
+    row, pieces = row_of(b"xstopyz", ends(stop=("stop",), min_new_tokens=3))
+    assert (row.generation().text, row.finish_reason, pieces) == ("x", "stop", ["x", "", "", "", ""])
 
 
 def test_without_a_tokenizer_a_row_has_ids_only():

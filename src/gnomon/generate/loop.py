@@ -45,13 +45,14 @@ def generate(
     source          what an encoder-decoder reads first, in the same forms, one for each prompt
     strategy        Greedy(), Sample(...), Beam(...), DiverseBeam(...), Contrastive(...), Speculative(...), Lookup(...),
                     a Search of yours, or any object that chooses ids from logits
-    max_new_tokens  longest continuation; min_new_tokens: shortest, before which no end token is chosen and no stop
-                    string looked for
+    max_new_tokens  longest continuation; min_new_tokens: shortest. Before it no end token is chosen, and a stop string
+                    that is complete earlier is ordinary text
     seeds           of the rows' draws: one per row; or one number s, and row i draws from s + i; None takes them from
                     torch's own generator
     eos_ids         tokens that end a row, besides the tokenizer's end-of-text and the model's own ends; None: not even
                     those do
-    stop            strings that end a row, and are cut off its text, however they are split over tokens
+    stop            strings that end a row, and are cut off its text: the first one to be complete, of several with the
+                    same last letter the longest, however they are split over tokens
     constraints     Constraints(...): penalties, bans, a given beginning
     top_logprobs    with each token, this many of the tokens that were most probable to the model
     cache           "growing", "preallocated", or "rolling" for a model with a window; or a cache of yours, which may

@@ -68,6 +68,9 @@ class Ends:
 class UntilStop:
     """Text that comes in pieces, up to the first stop string; what may be the beginning of one is held back.
 
+    The first stop string to be complete ends the text, read letter by letter; of those complete with the same letter,
+    the longest. So the result does not depend on how a text is split into pieces.
+
     >>> until = UntilStop(["END"])
     >>> [until.push(piece) for piece in ["one E", "ND two"]], until.stopped
     (['one ', ''], True)
@@ -76,15 +79,16 @@ class UntilStop:
     def __init__(self, stop: Iterable[str]) -> None:
         self.stop = tuple(stop)
         self.stopped = False
-        self._held = ""
+        self._held = ""  # the longest end of the text with which a stop string begins
 
-    def push(self, piece: str) -> str:
-        """The text that is certain after one more piece."""
+    def push(self, piece: str, stops: bool = True) -> str:
+        """The text that is certain after one more piece; without `stops`, a stop string that this piece completes is
+        ordinary text."""
         text = self._held + piece
-        found = [at for at in (text.find(stop) for stop in self.stop) if at >= 0]
-        self.stopped = bool(found)
-        certain = min(found) if found else len(text) - self._beginning(text)
-        self._held = "" if found else text[certain:]
+        found = self._completed(text, len(self._held)) if stops else None
+        self.stopped = found is not None
+        certain = len(text) - self._beginning(text) if found is None else found
+        self._held = text[certain:] if found is None else ""
         return text[:certain]
 
     def flush(self) -> str:
@@ -92,11 +96,17 @@ class UntilStop:
         held, self._held = self._held, ""
         return held
 
+    def _completed(self, text: str, known: int) -> int | None:
+        """Where the first stop string begins that is complete after more than `known` letters."""
+        found = ((stop, text.find(stop, max(0, known + 1 - len(stop)))) for stop in self.stop)
+        ends = [(at + len(stop), at) for stop, at in found if at >= 0]
+        return min(ends)[1] if ends else None
+
     def _beginning(self, text: str) -> int:
         """The length of the longest end of `text` with which a stop string begins."""
         longest = max(map(len, self.stop), default=1) - 1
         lengths = range(min(longest, len(text)), 0, -1)
-        return next((n for n in lengths if any(stop.startswith(text[-n:]) for stop in self.stop)), 0)
+        return next((n for n in lengths if any(len(stop) > n and stop.startswith(text[-n:]) for stop in self.stop)), 0)
 
 
 class Row:
@@ -144,8 +154,7 @@ class Row:
         self.tops.append(top)
         ended = token in self.ends.eos_ids
         piece = "" if ended or self._stream is None else self._stream.push(token)
-        searching = len(self.ids) >= self.ends.min_new_tokens
-        piece = self._until.push(piece) if searching else piece
+        piece = self._until.push(piece, stops=len(self.ids) >= self.ends.min_new_tokens)
         self.finish_reason = self._reason(ended, full)
         if self.finish_reason not in (None, "stop"):
             piece += self._rest()
