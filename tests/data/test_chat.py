@@ -1,5 +1,8 @@
 """Chat templates: exactly one begin-of-text, control tokens from the template alone, and a sandbox around it."""
 
+import ast
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +20,7 @@ BEGUN = "{{ bos_token }}{% for m in messages %}[{{ m['role'] }}]{{ m['content'] 
 MARKS = ("<s>", "<|im_start|>", "<|im_end|>")
 
 
-def tokenizer(template: str | None, begun: bool = False) -> Tokenizer:
+def tokenizer(template: str | None, begun: bool = False, **names: str) -> Tokenizer:
     import tokenizers
 
     core = tokenizers.Tokenizer.from_str(Tokenizer.bytes().to_json())
@@ -26,7 +29,7 @@ def tokenizer(template: str | None, begun: bool = False) -> Tokenizer:
         core.post_processor = processors.TemplateProcessing(
             single="<s> $A", special_tokens=[("<s>", core.token_to_id("<s>"))]
         )
-    return Tokenizer(core.to_str(), chat_template=template)
+    return Tokenizer(core.to_str(), names, template)
 
 
 def user(text: str) -> list[dict[str, str]]:
@@ -88,6 +91,7 @@ def test_a_model_without_a_template_says_so() -> None:
         "{{ messages.append(1) }}",
         "{{ cycler.__init__.__globals__.os.system('true') }}",
         "{% for i in range(999999999) %}x{% endfor %}",
+        "{{ 'a' * 10**10 }}",
         "{{ raise_exception('roles must alternate') }}",
         "{% if %}",
         "{{ undefined_thing.x }}",
@@ -118,3 +122,125 @@ def test_the_template_is_kept_on_disk(tmp_path) -> None:
     (tmp_path / "chat_template.jinja").unlink()
     (tmp_path / "tokenizer_config.json").write_text(named)
     assert Tokenizer.load(tmp_path).chat_template == "y"
+
+
+def test_begin_of_text_is_the_one_that_the_config_names() -> None:
+    """Also where nothing puts it before other texts; it stands there once."""
+    t = tokenizer(BEGUN, bos_token="<s>")
+    assert t.frame == ([], [])
+    ids = chat_ids(t, user("Hi <s>"))
+    assert ids[0] == t.controls["<s>"]
+    assert ids.count(t.controls["<s>"]) == 1
+    whole = tokenizer("{{ bos_token }}{{ eos_token }}{{ unk_token }}{{ pad_token }}{{ sep_token }}", bos_token="<s>",
+                      unk_token="<|im_start|>", pad_token="<|im_end|>")  # fmt: skip
+    marks = ["<s>", "<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+    assert chat_ids(whole, user("Hi")) == [whole.controls[mark] for mark in marks]
+
+
+def test_a_control_token_that_is_the_unknown_one_too_is_written_by_the_template_alone() -> None:
+    spec = json.loads(tokenizer(None).to_json())
+    spec["model"]["unk_token"] = "<|endoftext|>"
+    t = Tokenizer(json.dumps(spec), chat_template="{{ messages[0].content }}{{ eos_token }}")
+    assert chat_ids(t, user("<|endoftext|>")) == [*b"<|endoftext|>", 256]
+
+
+PARTS = "{% for m in messages %}{% if m.content is string %}{{ m.content }}{% elif m.content is defined %}" \
+        "{% for part in m.content %}{{ part.text }}{% endfor %}{% endif %}{{ m.extra }};{% endfor %}"  # fmt: skip
+
+
+def test_a_content_may_be_whatever_the_template_takes() -> None:
+    t = tokenizer(PARTS)
+    messages = [
+        {"role": "user", "content": [{"type": "text", "text": "a<s>"}, {"type": "text", "text": "b"}]},
+        {"role": "assistant", "content": None, "extra": 5},
+        {"role": "user", "content": "c", "extra": ("x", True, 1.5, {"<s>": "<s>"})},
+    ]
+    text = "a<s>b;5;c['x', True, 1.5, {'<s>': '<s>'}];"
+    assert chat_ids(t, messages) == list(text.encode())
+
+
+def test_what_no_template_takes_is_one_error() -> None:
+    t = tokenizer(PARTS)
+    for messages, says in [
+        ("Hi", "a conversation is a list of messages, got str"),
+        ({"role": "user", "content": "x"}, "list of messages, got dict"),
+        (None, "list of messages, got NoneType"),
+        (["Hi"], "message 0 is str: a message is a mapping such as"),
+        ([{"role": "user", "content": object()}], "a chat template takes texts, numbers.* but object was given"),
+        ([{"role": "user", "content": [{1, 2}]}], "but set was given"),
+    ]:
+        with pytest.raises(BadValue, match=says):
+            chat_ids(t, messages)  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="refuses this conversation: .*not iterable"):
+        chat_ids(t, [{"role": "user", "content": 5}])
+
+
+SWITCHED = (
+    "{% for tool in tools or [] %}{{ tool | tojson(sort_keys=true) }}{% endfor %}"
+    "{% for d in documents or [] %}[{{ d.title }}]{% endfor %}"
+    "{{ messages[0].content }}{% if enable_thinking is defined and not enable_thinking %}/no{% endif %}"
+)
+
+
+def test_a_template_is_given_its_switches_tools_and_documents() -> None:
+    t = tokenizer(SWITCHED)
+    options = {"enable_thinking": False, "tools": [{"b": 1, "a": "<s>"}], "documents": [{"title": "<s>", "text": "x"}]}
+    assert chat_ids(t, user("Hi"), options=options) == list(b'{"a": "<s>", "b": 1}[<s>]Hi/no')
+    assert chat_ids(t, user("Hi")) == list(b"Hi")
+    with pytest.raises(
+        BadValue, match="unknown option of this model's chat template 'enable_thinkin'.*mean 'enable_th"
+    ):
+        chat_ids(t, user("Hi"), options={"enable_thinkin": False})
+    with pytest.raises(BadValue, match="Known: .*documents, enable_thinking, tools$"):
+        chat_ids(t, user("Hi"), options={"messages": []})
+
+
+def test_hidden_control_strings_come_back_from_whatever_escapes_letters() -> None:
+    """JSON of ASCII letters, and lists as Python shows them; what looks like such an escape is text."""
+    text = "<s>\\udbff\\udffe0\\udbff\\udffe ñ \\U0010fffe0\\U0010fffe \\<s>"
+    for write, read in [
+        ("{{ messages | tojson(ensure_ascii=true) }}", json.loads),
+        ("{{ messages }}", ast.literal_eval),
+        ("{{ messages | string }}", ast.literal_eval),
+    ]:
+        t = tokenizer(write)
+        ids = chat_ids(t, user(text))
+        assert not set(ids) & t.control_ids
+        assert read(t.decode(ids)) == user(text)
+    plain = tokenizer("{{ messages[0].content }}")
+    assert plain.decode(chat_ids(plain, user(text))) == text
+
+
+def test_the_end_of_a_turn_is_the_longest_control_token_there() -> None:
+    import tokenizers
+
+    core = tokenizers.Tokenizer.from_str(Tokenizer.bytes().to_json())
+    core.add_special_tokens(["<|", "<|end|>"])
+    t = Tokenizer(core.to_str(), chat_template="{% for m in messages %}{{ m.content }}<|end|>{% endfor %}")
+    assert end_of_turn(t) == [t.controls["<|end|>"]]
+
+
+TEMPLATES = {
+    "chatml": CHATML,
+    "begun": BEGUN,
+    "switched": SWITCHED,
+    "generation": "{% for m in messages %}{% generation %}{{ m['content'] }}{% endgeneration %}{% endfor %}",
+    "json": "{{ messages | tojson(indent=2) }}{{ tools | tojson }}{{ documents is none }}{{ bos_token is defined }}",
+}
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_a_template_writes_what_it_writes_in_transformers(name: str) -> None:
+    from transformers import PreTrainedTokenizerFast
+
+    t = tokenizer(TEMPLATES[name], bos_token="<s>")
+    import tokenizers
+
+    theirs = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizers.Tokenizer.from_str(t.to_json()), chat_template=TEMPLATES[name], **t.names
+    )
+    talk = [*user(" Hi "), {"role": "assistant", "content": "Yes.\n"}, {"role": "user", "content": "ñ", "x": None}]
+    for reply in (True, False):
+        expected = theirs.apply_chat_template(talk, tokenize=False, add_generation_prompt=reply)
+        assert render(t, talk, reply) == expected
+        assert chat_ids(t, talk, reply) == theirs.encode(expected, add_special_tokens=False)

@@ -159,3 +159,12 @@ def test_a_damaged_model_file_is_named(tmp_path: Path) -> None:
             Tokenizer.load(path)
     with pytest.raises(BadInput, match="none.model"):
         read_model(tmp_path / "none.model")
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_a_piece_longer_than_sentencepiece_makes_any_is_refused(kind: str) -> None:
+    """Its merges would take the square of its length."""
+    SentencePiece([*BPE, Piece("a" * 512, -99.0)], kind).core()
+    SentencePiece([*BPE, Piece("a" * 2000, -99.0, USER_DEFINED)], kind).core()
+    with pytest.raises(BadInput, match="piece 274 .* has 400000 letters, more than the 512"):
+        SentencePiece([*BPE, Piece("a" * 400_000, -99.0)], kind).core()

@@ -14,7 +14,7 @@ import pytest
 import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import decoders, models
+from tokenizers import decoders, models, pre_tokenizers, processors
 
 from gnomon.data import Tokenizer
 from gnomon.errors import BadInput, BadValue
@@ -330,3 +330,144 @@ def test_a_decoder_that_does_not_work_token_by_token_is_refused(tmp_path: Path) 
     (tmp_path / "tokenizer.json").write_text(core.to_str())
     with pytest.raises(BadInput, match="BPEDecoder"):
         Tokenizer.load(tmp_path)
+
+
+# ------------------------------------------------------------------ what stands around a text
+
+
+def words_of(text: str, post: object) -> Tokenizer:
+    core = tokenizers.Tokenizer(models.WordPiece({w: i for i, w in enumerate(text.split())}, unk_token="[UNK]"))
+    core.pre_tokenizer, core.decoder = pre_tokenizers.BertPreTokenizer(), decoders.WordPiece()
+    core.add_special_tokens([word for word in text.split() if word.startswith("[")])
+    core.post_processor = post
+    return Tokenizer(core)
+
+
+CLS_SEP = [("[CLS]", 2), ("[SEP]", 3)]
+POSTS = {
+    "none": (None, ([], [])),
+    "template": (processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=CLS_SEP), ([2], [3])),
+    "template, before": (processors.TemplateProcessing(single="[CLS] [SEP] $A", special_tokens=CLS_SEP), ([2, 3], [])),
+    "bert": (processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2)), ([2], [3])),
+    "roberta": (processors.RobertaProcessing(("[SEP]", 3), ("[CLS]", 2)), ([2], [3])),
+    "bytes": (processors.ByteLevel(), ([], [])),
+    "both": (
+        processors.Sequence(
+            [
+                processors.ByteLevel(),
+                processors.TemplateProcessing(single="$A [SEP] [SEP]", special_tokens=CLS_SEP),
+            ]
+        ),
+        ([], [3, 3]),
+    ),
+}
+
+
+@pytest.mark.parametrize("vocabulary", ["[PAD] [UNK] [CLS] [SEP] γεια κοσμε", "[PAD] [UNK] [CLS] [SEP] 1 2 x"])
+@pytest.mark.parametrize("kind", POSTS)
+def test_the_frame_is_what_the_library_puts_around_a_text(kind: str, vocabulary: str) -> None:
+    """Whatever letters the vocabulary has."""
+    post, frame = POSTS[kind]
+    tokenizer = words_of(vocabulary, post)
+    assert tokenizer.frame == frame
+    for text in (vocabulary.split()[-1], "?", ""):
+        ids = library(tokenizer).encode(text, add_special_tokens=True).ids
+        assert [*frame[0], *tokenizer.encode(text), *frame[1]] == ids
+
+
+def test_a_frame_outside_the_vocabulary_is_named() -> None:
+    post = processors.TemplateProcessing(single="[CLS] $A", special_tokens=[("[CLS]", 99)])
+    with pytest.raises(BadValue, match="99 at position 0 .*vocabulary of 6"):
+        _ = words_of("[PAD] [UNK] [CLS] [SEP] a b", post).frame
+
+
+# ------------------------------------------------------------------ control tokens and their parts
+
+
+def test_a_control_string_stays_text_even_where_it_is_the_unknown_token() -> None:
+    spec = json.loads(Tokenizer.bytes().to_json())
+    spec["model"]["unk_token"] = "<|endoftext|>"
+    tokenizer = Tokenizer(json.dumps(spec))
+    assert tokenizer.encode("a<|endoftext|>b") == list(b"a<|endoftext|>b")
+    assert tokenizer.encode("a<|endoftext|>b", special=True) == [97, 256, 98]
+    assert (tokenizer.unk_id, tokenizer.eos_id) == (256, 256)
+
+
+def test_control_tokens_are_known_by_their_parts(tmp_path: Path) -> None:
+    """From both files that may name them, as text or object; tokenizer_config.json knows better."""
+    core = library(Tokenizer.bytes())
+    core.add_special_tokens(["<s>", "<pad>", "<old>"])
+    (tmp_path / "tokenizer.json").write_text(core.to_str())
+    (tmp_path / "special_tokens_map.json").write_text('{"bos_token": "<old>", "pad_token": {"content": "<pad>"}}')
+    (tmp_path / "tokenizer_config.json").write_text('{"bos_token": {"content": "<s>"}, "unk_token": null}')
+    read = Tokenizer.load(tmp_path)
+    assert dict(read.names) == {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "<|endoftext|>"}
+    assert (read.bos_id, read.pad_id, read.eos_id) == (257, 258, 256)
+    for again in (Tokenizer.load(read.save(tmp_path / "copy")), pickle.loads(pickle.dumps(read))):
+        assert again.names == read.names
+    assert Tokenizer(core, {"bos_token": "<old>"}).bos_id == 259
+
+
+def test_parts_that_cannot_be_are_refused() -> None:
+    with pytest.raises(BadValue, match="unknown part of a control token 'bos': did you mean 'bos_token'"):
+        Tokenizer(Tokenizer.bytes().to_json(), {"bos": "a"})
+    with pytest.raises(BadValue, match=r"begin-of-text token is said to be '<s>', which is not in the vocabulary"):
+        Tokenizer(Tokenizer.bytes().to_json(), {"bos_token": "<s>"})
+    with pytest.raises(BadValue, match=r"got int: Tokenizer.load\(FOLDER\) reads a file"):
+        Tokenizer(3)  # type: ignore[arg-type]
+
+
+# ------------------------------------------------------------------ damaged and hostile files
+
+
+def test_what_a_tokenizer_json_may_leave_out_is_as_if_it_were_null() -> None:
+    spec = json.loads(Tokenizer.bpe(["ab ab abc"], 260).to_json())
+    for field in set(spec) - {"model", "version"}:
+        whole = Tokenizer(json.dumps(spec | {field: [] if field == "added_tokens" else None}))
+        short = Tokenizer(json.dumps({key: value for key, value in spec.items() if key != field}))
+        assert (short.sha256, short.frame, short.control_ids) == (whole.sha256, whole.frame, whole.control_ids)
+        assert short.encode("abc ab") == whole.encode("abc ab")
+
+
+DAMAGE = {
+    "merges of no piece": {"merges": [["a", "zz"]]},
+    "merges of three": {"merges": [["a", "b", "c"]]},
+    "a merge that is a number": {"merges": [5]},
+    "a second piece without the prefix": {"continuing_subword_prefix": "##"},
+    "a prefix longer than a piece": {"continuing_subword_prefix": "####"},
+    "an id below 0": {"vocab": {"a": -1}},
+    "an id that no memory holds": {"vocab": {"a": 2**32 - 1}, "merges": []},
+    "no vocabulary": {"vocab": None},
+    "another kind": {"type": "Unigram"},
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_model_is_one_error_whatever_the_library_does(
+    damage: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    spec = json.loads(Tokenizer.bpe(["ab ab abc"], 260).to_json())
+    (tmp_path / "tokenizer.json").write_text(json.dumps(spec | {"model": spec["model"] | DAMAGE[damage]}))
+    with pytest.raises(BadInput, match=r"tokenizer\.json"):
+        Tokenizer.load(tmp_path)
+    assert "panicked" not in capfd.readouterr().err
+
+
+def test_ids_with_gaps_are_kept_and_an_added_token_stands_where_the_file_says() -> None:
+    spec = json.loads(Tokenizer.characters(["ab"]).to_json())
+    spec["model"]["vocab"] |= {"a": 9}
+    again = Tokenizer(Tokenizer(json.dumps(spec)).to_json())
+    assert (again.encode("ab"), again.vocab_size, again.decode([9, 1])) == ([9, 1], 10, "ab")
+    spec["added_tokens"][0]["id"] = 7
+    with pytest.raises(BadInput, match=r"'<\|endoftext\|>' is said to have the id 7, but the vocabulary gives it 3"):
+        Tokenizer(json.dumps(spec))
+
+
+def test_an_unbroken_word_costs_a_learner_no_more_than_its_length() -> None:
+    """A word that is too long is learned from in pieces: its merges are those of its pieces."""
+    rng = random.Random(0)
+    word = "".join(rng.choices("abcdefgh", k=512 * 4))
+    pieces = [word[at : at + 512] for at in range(0, len(word), 512)]
+    assert Tokenizer.bpe([word], 300).sha256 == Tokenizer.bpe(pieces, 300).sha256
+    tokenizer = Tokenizer.bpe([word * 100], 300)
+    assert tokenizer.decode(tokenizer.encode(word)) == word

@@ -15,6 +15,7 @@ import torch
 
 from gnomon.checkpoints import native
 from gnomon.checkpoints.native import CONFIG, PICKLED, must_be, read_json, run_folder
+from gnomon.data.published import TOKENIZER_FILES
 from gnomon.device import resolve_device, resolve_dtype
 from gnomon.errors import BadInput
 from gnomon.models import Model
@@ -23,8 +24,8 @@ M = TypeVar("M", bound=Model)
 #: what is fetched of a hub's folder: no pickles, no weights of other frameworks
 _FETCHED = (
     "config.json", "generation_config.json", "model*.safetensors", "model.safetensors.index.json",
-    "1_Pooling/config.json", "tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt",
-    "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "chat_template.jinja",
+    "1_Pooling/config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
+    *dict.fromkeys(file for files in TOKENIZER_FILES for file in files), "chat_template.jinja",
 )  # fmt: skip
 _PULLED_NAME = re.compile(r"[\w-][\w.-]*")
 _HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")

@@ -22,6 +22,7 @@ from tokenizers import AddedToken, Regex, decoders, models, normalizers
 from gnomon.errors import BadInput
 
 SPACE = "▁"
+LONGEST_PIECE = 512  # letters, as SentencePiece's own trainer has it: what follows takes their square
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)  # SentencePiece's kinds of pieces, and ggml's
 Kind = Literal["bpe", "unigram"]
 _KINDS: dict[int, Kind] = {1: "unigram", 2: "bpe"}
@@ -51,6 +52,12 @@ class SentencePiece:
 
     def core(self) -> tokenizers.Tokenizer:
         """The same for the tokenizers library. Raises BadInput for a vocabulary that it cannot have."""
+        for i, piece in enumerate(self.pieces):
+            if piece.kind == NORMAL and len(piece.text) > LONGEST_PIECE:
+                raise BadInput(
+                    f"piece {i} of this SentencePiece vocabulary has {len(piece.text)} letters, more than the "
+                    f"{LONGEST_PIECE} that SentencePiece allows"
+                )
         unknown = next((i for i, piece in enumerate(self.pieces) if piece.kind == UNKNOWN), None)
         fallback = any(piece.kind == BYTE for piece in self.pieces)
         try:

@@ -8,27 +8,32 @@ Radford et al. 2019, section 2.2), so that ``bytes`` is ``bpe`` before its first
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tokenizers
-from tokenizers import decoders, models, pre_tokenizers, processors, trainers
+from tokenizers import Regex, decoders, models, pre_tokenizers, trainers
 
 from gnomon.data.files import atomic
+from gnomon.data.library import MOST_TOKENS, frame_of, opened, speaking_for, without_controls
 from gnomon.data.pieces import BYTE_ALPHABET, Pieces, decoder_steps, tabulate
-from gnomon.data.sentencepiece import read_model
-from gnomon.errors import BadInput, BadValue, GnomonError
+from gnomon.data.published import (
+    BPE_FILES,
+    END_MARKS,
+    END_OF_TEXT,
+    ROLES,
+    SENTENCEPIECE_FILES,
+    build,
+    read_folder,
+)
+from gnomon.errors import BadInput, BadValue, GnomonError, unknown
 
-END_OF_TEXT = "<|endoftext|>"
 UNKNOWN = "\N{REPLACEMENT CHARACTER}"
-END_MARKS = (END_OF_TEXT, "</s>", "<eos>", "<|end_of_text|>", "<|im_end|>")  # looked for where no config names one
 MASK_MARKS = ("[MASK]", "<mask>")  # BERT's, RoBERTa's
-GPT2_FILES = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
-SENTENCEPIECE_FILES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
-MOST_TOKENS = 2**24  # the library reserves room for all of them before it begins
+LONGEST_WORD = 512  # bytes of a word that merges are learned from: the learner's work grows with the square of it
 VISIBLE = {i: 0x2400 + i for i in range(33)} | {0x20: 0x2423, 0x7F: 0x2421}  # control pictures; ␣ for the space
 
 
@@ -46,20 +51,34 @@ class Tokenizer:
     """
 
     def __init__(
-        self, given: str | tokenizers.Tokenizer, end_mark: str | None = None, chat_template: str | None = None
+        self,
+        given: str | tokenizers.Tokenizer,
+        names: Mapping[str, str] | None = None,
+        chat_template: str | None = None,
     ) -> None:
-        """Take the text of a ``tokenizer.json``, or the library's object; ``end_mark`` names end-of-text where its name
-        is an unusual one. ``chat_template``: how a conversation becomes a text, in Jinja, see ``gnomon.data.chat``."""
-        spec = json.loads(given if isinstance(given, str) else given.to_str())
+        """Take the text of a ``tokenizer.json``, or the library's object.
+
+        names           its control tokens by their parts ("bos_token", "eos_token", "unk_token", "pad_token" ...), as
+                        ``tokenizer_config.json`` names them; end-of-text is found without where it has a customary name
+        chat_template   how a conversation becomes a text, in Jinja, see ``gnomon.data.chat``
+
+        Raises BadInput for what is no tokenizer, BadValue for names that are not in its vocabulary.
+        """
+        spec, self._core = opened(_text(given))
         decoder_steps(spec)
-        # A file may carry truncation and padding from its last use: both would change texts in silence.
-        self._text = json.dumps(spec | {"truncation": None, "padding": None}, ensure_ascii=False)
-        self._core = tokenizers.Tokenizer.from_str(given) if isinstance(given, str) else given
-        self._core.no_truncation()
-        self._core.no_padding()
+        self._text = json.dumps(spec, ensure_ascii=False)
         vocab = self._core.get_vocab(with_added_tokens=True)
         self.vocab_size: int = 1 + max(vocab.values(), default=-1)  #: ids run from 0 to vocab_size - 1
-        self.eos_id: int | None = _end_of_text(vocab, end_mark)  #: the id of end-of-text, if there is one
+        if self.vocab_size > MOST_TOKENS:
+            raise BadInput(f"the largest id is {self.vocab_size - 1}, but no vocabulary has more than {MOST_TOKENS}")
+        self._call(names or {}, chat_template)
+
+    def _call(self, names: Mapping[str, str], chat_template: str | None) -> None:
+        vocab = self._core.get_vocab(with_added_tokens=True)
+        self.names: Mapping[str, str] = _checked(names, vocab)  #: the control tokens by their parts
+        self.eos_id: int | None = vocab.get(self.names.get("eos_token", ""))  #: the id of end-of-text, if there is one
+        self.bos_id: int | None = vocab.get(self.names.get("bos_token", ""))  #: of begin-of-text
+        self.pad_id: int | None = vocab.get(self.names.get("pad_token", ""))  #: of padding
         self.chat_template = chat_template
 
     @classmethod
@@ -72,14 +91,16 @@ class Tokenizer:
         """Byte-level BPE learned from ``texts``: 256 bytes, end-of-text, then merges up to ``vocab_size`` ids.
 
         The same texts in the same order give the same tokenizer. Any text round-trips. The vocabulary stays smaller
-        when the texts run out of pairs to merge. Words are cut out by GPT-2's pattern first, so no merge crosses them.
+        when the texts run out of pairs to merge. Words are cut out by GPT-2's pattern first, so no merge crosses them;
+        merges are learned from a word of more than 512 bytes as from several of at most that.
         """
         if vocab_size < 257:
             raise BadValue(f"vocab_size is {vocab_size}, but 256 bytes and end-of-text need 257: choose 257 or more")
         if vocab_size > MOST_TOKENS:
             raise BadValue(f"vocab_size is {vocab_size}, but no text has that many pairs: choose at most {MOST_TOKENS}")
         learner = tokenizers.Tokenizer(models.BPE())
-        learner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        words = [pre_tokenizers.ByteLevel(add_prefix_space=False), _at_most(LONGEST_WORD)]
+        learner.pre_tokenizer = pre_tokenizers.Sequence(words)
         alphabet = pre_tokenizers.ByteLevel.alphabet()
         learner.train_from_iterator(
             texts, trainers.BpeTrainer(vocab_size=vocab_size - 1, initial_alphabet=alphabet, show_progress=False)
@@ -98,71 +119,71 @@ class Tokenizer:
 
     @classmethod
     def from_vocab_merges(cls, vocab: str | Path, merges: str | Path) -> "Tokenizer":
-        """Byte-level BPE from the two files GPT-2 is published as: ``vocab.json`` (token -> id) and ``merges.txt``."""
-        try:
-            core = tokenizers.Tokenizer(models.BPE.from_file(str(vocab), str(merges)))
-        except Exception as error:  # the library raises bare Exception for a missing or malformed file
-            raise BadInput(f"cannot read a BPE vocabulary from {vocab} and {merges}: {error}") from error
-        return cls._complete(core, cut_words=True)
+        """Byte-level BPE from the two files GPT-2 is published as: ``vocab.json`` (token -> id) and ``merges.txt``.
+
+        What stands around a text is said by the files beside them, see ``gnomon.data.published``.
+        """
+        return cls._published(Path(vocab), Path(merges))
 
     @classmethod
     def from_sentencepiece(cls, path: str | Path) -> "Tokenizer":
-        """A SentencePiece ``.model`` file; its begin-of-text token, if it has one, stands in ``frame``."""
-        found = read_model(path)
-        texts = [piece.text for piece in found.vocabulary.pieces]
-        begin, end = (texts[i] if 0 <= i < len(texts) else None for i in (found.bos_id, found.eos_id))
-        core = found.vocabulary.core()
-        return cls(begun_with(core, begin).to_str(), end)
+        """A SentencePiece ``.model`` file; what stands around a text is said by the files beside it, if there are any,
+        see ``gnomon.data.published``; otherwise its begin-of-text token, if it has one, stands in ``frame``."""
+        return cls._published(Path(path))
 
     @classmethod
     def load(cls, path: str | Path) -> "Tokenizer":
-        """Read a ``tokenizer.json`` or a folder that holds one; ``tokenizer_config.json`` there names end-of-text and
-        holds the chat template.
+        """Read a ``tokenizer.json`` or a folder that holds one; ``tokenizer_config.json`` there names its control
+        tokens and holds the chat template.
 
-        A folder without it may hold GPT-2's pair instead (vocab.json and merges.txt, or encoder.json and vocab.bpe) or
-        a SentencePiece model (tokenizer.model or spiece.model); ``path`` may be such a model too.
+        A folder without it may hold another published form: vocab.json and merges.txt (or encoder.json and vocab.bpe),
+        vocab.txt, or a SentencePiece model; ``path`` may be such a model too. See ``gnomon.data.published``.
         """
         file = _file(path)
-        for model in (file, *map(file.with_name, SENTENCEPIECE_FILES)):
-            if model.suffix == ".model" and model.exists() and (model == file or not file.exists()):
-                return cls.from_sentencepiece(model)._as_configured(model)
-        for vocab, merges in GPT2_FILES:
-            if not file.exists() and file.with_name(vocab).exists() and file.with_name(merges).exists():
-                return cls.from_vocab_merges(file.with_name(vocab), file.with_name(merges))._as_configured(file)
+        if file.suffix == ".model":
+            return cls._published(file)
+        if not file.exists():
+            for vocab, merges in BPE_FILES:
+                if file.with_name(vocab).exists() and file.with_name(merges).exists():
+                    return cls._published(file.with_name(vocab), file.with_name(merges))
+            for name in ("vocab.txt", *SENTENCEPIECE_FILES):
+                if file.with_name(name).exists():
+                    return cls._published(file.with_name(name))
+        folder = read_folder(file.parent)
         try:
-            return cls(file.read_text(encoding="utf-8"), *_configured(file))
+            bare = cls(file.read_text(encoding="utf-8"))
+            bare._call({**folder.known(bare._core), **folder.told("eos_token")}, folder.chat_template)
+            return bare
         except OSError as error:
             raise BadInput(f"cannot read the tokenizer {file}: {error.strerror}") from error
-        except GnomonError as error:
+        except (GnomonError, UnicodeDecodeError) as error:
             raise BadInput(f"{file}: {error}") from error
-        except Exception as error:  # the library raises bare Exception for a malformed file
-            raise BadInput(f"{file} is not a tokenizer.json: {error}") from error
 
-    def _as_configured(self, file: Path) -> "Tokenizer":
-        """With the end-of-text token and the chat template that are told beside ``file``."""
-        mark, template = _configured(file)
-        return Tokenizer(self.to_json(), mark or self._end_mark, template)
+    @classmethod
+    def _published(cls, vocabulary: Path, merges: Path | None = None) -> "Tokenizer":
+        core, folder = build(vocabulary, merges)
+        try:
+            return cls(core, {**folder.known(core), **folder.told("eos_token")}, folder.chat_template)
+        except GnomonError as error:
+            raise BadInput(f"{vocabulary}: {error}") from error
 
     @classmethod
     def _byte_level(cls, merges: list[tuple[str, str]]) -> "Tokenizer":
         letters = [*BYTE_ALPHABET, END_OF_TEXT, *(left + right for left, right in merges)]
         vocab = {token: i for i, token in enumerate(letters)}
-        return cls._complete(tokenizers.Tokenizer(models.BPE(vocab=vocab, merges=merges)), cut_words=bool(merges))
-
-    @classmethod
-    def _complete(cls, core: tokenizers.Tokenizer, cut_words: bool) -> "Tokenizer":
-        core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=cut_words)
+        core = tokenizers.Tokenizer(models.BPE(vocab=vocab, merges=merges))
+        core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=bool(merges))
         core.decoder = decoders.ByteLevel()
-        core.add_special_tokens([mark for mark in END_MARKS if core.token_to_id(mark) is not None])
-        return cls(core.to_str())
+        core.add_special_tokens([END_OF_TEXT])
+        return cls(core)
 
     def with_mask(self) -> "Tokenizer":
         """This tokenizer with a control token [MASK] after all others; itself where it has a mask already."""
         if self.mask_id is not None:
             return self
-        core = tokenizers.Tokenizer.from_str(self.to_json())
+        core = tokenizers.Tokenizer.from_str(self._text)
         core.add_special_tokens([MASK_MARKS[0]])
-        return Tokenizer(core.to_str(), self._end_mark, self.chat_template)
+        return Tokenizer(core, {**self.names, "mask_token": MASK_MARKS[0]}, self.chat_template)
 
     def to_json(self) -> str:
         """The text of the ``tokenizer.json``."""
@@ -171,13 +192,13 @@ class Tokenizer:
     def save(self, path: str | Path) -> Path:
         """Write ``tokenizer.json`` into the folder ``path`` (or to ``path`` itself where it ends in .json), atomically.
 
-        A ``tokenizer_config.json`` goes beside it, which names end-of-text to us and to the transformers library, and
-        holds the chat template.
+        A ``tokenizer_config.json`` goes beside it, which names the control tokens to us and to the transformers
+        library, and holds the chat template.
         Returns the file written.
         """
         file = _file(path)
         if file.name == "tokenizer.json":
-            config = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": self._end_mark}
+            config = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": None, **self.names}
             config |= {} if self.chat_template is None else {"chat_template": self.chat_template}
             with atomic(file.with_name("tokenizer_config.json")) as out:
                 out.write((json.dumps(config, indent=2) + "\n").encode())
@@ -189,17 +210,19 @@ class Tokenizer:
         """Token ids of ``text``; ``special=True`` reads control strings in it as control ids."""
         core = self._core if special else self._reading_text
         try:
-            ids: list[int] = core.encode(text, add_special_tokens=False).ids
-        except TypeError as error:
-            raise _not_text([text]) from error
+            with speaking_for("this text cannot be encoded"):
+                ids: list[int] = core.encode(text, add_special_tokens=False).ids
+        except BadInput as error:
+            raise _not_text([text]) or error from error
         return ids
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text, on all cores."""
         try:
-            encodings = self._reading_text.encode_batch_fast(texts, add_special_tokens=False)
-        except TypeError as error:
-            raise _not_text(texts) from error
+            with speaking_for("these texts cannot be encoded"):
+                encodings = self._reading_text.encode_batch_fast(texts, add_special_tokens=False)
+        except BadInput as error:
+            raise _not_text(texts) or error from error
         return [encoding.ids for encoding in encodings]
 
     def decode(self, ids: Iterable[int], special: bool = False) -> str:
@@ -261,16 +284,17 @@ class Tokenizer:
 
     @cached_property
     def frame(self) -> tuple[list[int], list[int]]:
-        """The control ids that models of this vocabulary expect before and after a text: begin-of-text, or [CLS] and
-        [SEP]. Empty for a vocabulary that does not say so."""
-        whole = self._core.encode("x", add_special_tokens=True).ids
-        inside = [at for at, i in enumerate(whole) if i not in self.control_ids]
-        return (whole[: inside[0]], whole[inside[-1] + 1 :]) if inside else ([], [])
+        """The ids that models of this vocabulary expect before and after a text: begin-of-text, or [CLS] and [SEP].
+        Empty for a vocabulary that does not say so."""
+        before, after = frame_of(self._spec["post_processor"])
+        self.check([*before, *after])
+        return before, after
 
     @cached_property
     def mask_id(self) -> int | None:
         """The id that stands for a token to be guessed, if there is one."""
-        return next((self.controls[mark] for mark in MASK_MARKS if mark in self.controls), None)
+        marks = (self.names.get("mask_token", ""), *MASK_MARKS)
+        return next((self.controls[mark] for mark in marks if mark in self.controls), None)
 
     @cached_property
     def unk_id(self) -> int | None:
@@ -294,47 +318,42 @@ class Tokenizer:
 
     @cached_property
     def _reading_text(self) -> tokenizers.Tokenizer:
-        return tokenizers.Tokenizer.from_str(json.dumps(_without_controls(self._spec)))
-
-    @property
-    def _end_mark(self) -> str | None:
-        return None if self.eos_id is None else self._core.id_to_token(self.eos_id)
+        return tokenizers.Tokenizer.from_str(json.dumps(without_controls(self._spec)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Tokenizer, (self.to_json(), self._end_mark, self.chat_template)
+        return Tokenizer, (self.to_json(), dict(self.names), self.chat_template)
 
     def __repr__(self) -> str:
         return f"Tokenizer(kind={self.kind!r}, vocab_size={self.vocab_size}, eos_id={self.eos_id})"
 
 
-def _end_of_text(vocab: dict[str, int], mark: str | None) -> int | None:
-    """The id of ``mark``; where none is given, of the first customary name that the vocabulary holds."""
-    if mark is not None and mark not in vocab:
-        raise BadValue(f"the end-of-text token is said to be {mark!r}, which is not in the vocabulary")
-    return next((vocab[name] for name in ([mark] if mark else END_MARKS) if name in vocab), None)
+def _text(given: Any) -> str:
+    if isinstance(given, str):
+        return given
+    if not isinstance(given, tokenizers.Tokenizer):
+        raise BadValue(
+            f"a tokenizer is the text of a tokenizer.json or an object of the tokenizers library, got "
+            f"{type(given).__name__}: Tokenizer.load(FOLDER) reads a file"
+        )
+    text: str = given.to_str()
+    return text
 
 
-def hidden_name(i: int) -> str:
-    """The name under which `encode` knows a control id; texts cannot hold it (U+10FFFF is no character)."""
-    return f"\U0010ffff{i}\U0010ffff"
+def _checked(names: Mapping[str, str], vocab: Mapping[str, int]) -> dict[str, str]:
+    """The control tokens by their parts, and end-of-text among them, if it has a customary name."""
+    for part, mark in names.items():
+        if part not in ROLES:
+            raise unknown("part of a control token", part, ROLES)
+        if mark not in vocab:
+            called = {"eos_token": "end-of-text", "bos_token": "begin-of-text"}.get(part, part)
+            raise BadValue(f"the {called} token is said to be {mark!r}, which is not in the vocabulary")
+    usual = next((mark for mark in END_MARKS if mark in vocab), None)
+    return {**names, **({} if usual is None or "eos_token" in names else {"eos_token": usual})}
 
 
-def _without_controls(spec: dict[str, Any]) -> dict[str, Any]:
-    """The same tokenizer with its control tokens under names that no text holds, so that a text cannot call them.
-
-    It is not enough to tell the library that they are ordinary: a unigram or word vocabulary lists them among its
-    words. The unknown token keeps its name, by which the model finds it.
-    """
-    unk = spec["model"].get("unk_token")
-    names = {t["content"]: hidden_name(t["id"]) for t in spec["added_tokens"] if t["special"]}
-    names.pop(unk, None)
-    vocab = spec["model"]["vocab"]
-    if isinstance(vocab, dict):
-        renamed: Any = {names.get(name, name): i for name, i in vocab.items()}
-    else:
-        renamed = [[names.get(name, name), score] for name, score in vocab]
-    added = [token | {"content": names.get(token["content"], token["content"])} for token in spec["added_tokens"]]
-    return spec | {"model": spec["model"] | {"vocab": renamed}, "added_tokens": added}
+def _at_most(length: int) -> pre_tokenizers.PreTokenizer:
+    """Cuts a longer word into pieces of this many bytes, each a letter of the byte alphabet."""
+    return pre_tokenizers.Split(Regex(f".{{1,{length}}}"), "isolated")
 
 
 def _file(path: str | Path) -> Path:
@@ -342,34 +361,9 @@ def _file(path: str | Path) -> Path:
     return path if path.suffix in (".json", ".model") else path / "tokenizer.json"
 
 
-def _configured(file: Path) -> tuple[str | None, str | None]:
-    """The end-of-text token that a ``tokenizer_config.json`` beside ``file`` names, as a string or an added token, and
-    the chat template there or in a file of its own."""
-    beside, apart = file.with_name("tokenizer_config.json"), file.with_name("chat_template.jinja")
-    template = apart.read_text(encoding="utf-8") if apart.is_file() else None
-    if not beside.is_file():
-        return None, template
-    try:
-        config = json.loads(beside.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise BadInput(f"{beside} is not JSON: {error}") from error
-    mark, held = config.get("eos_token"), config.get("chat_template")
-    if isinstance(held, list):  # several, by name
-        held = {each.get("name"): each.get("template") for each in held}.get("default")
-    return mark.get("content") if isinstance(mark, dict) else mark, template or held
-
-
-def begun_with(core: tokenizers.Tokenizer, mark: str | None) -> tokenizers.Tokenizer:
-    """The same tokenizer of the library, saying that texts begin with this control token."""
-    if mark is not None:
-        post = processors.TemplateProcessing(single=f"{mark} $A", special_tokens=[(mark, core.token_to_id(mark))])
-        core.post_processor = post
-    return core
-
-
-def _not_text(texts: Sequence[str]) -> BadValue:
+def _not_text(texts: Sequence[str]) -> BadValue | None:
     """Say which text the library refused: not a string, or a lone surrogate, which no UTF-8 text can hold."""
-    for text in texts:
+    for text in [texts] if isinstance(texts, str) else texts:
         if not isinstance(text, str):
             return BadValue(f"a text is a str, but {type(text).__name__} was given")
         for at, character in enumerate(text):
@@ -378,4 +372,4 @@ def _not_text(texts: Sequence[str]) -> BadValue:
                     f"character {at} of the text is the lone surrogate U+{ord(character):04X}, which UTF-8 "
                     "cannot hold: replace it, for example with text.encode('utf-8', 'replace').decode()"
                 )
-    return BadValue("the texts are not a list of str")
+    return None

@@ -8,7 +8,7 @@ import tokenizers
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import decoders, models, pre_tokenizers
+from tokenizers import decoders, models, pre_tokenizers, processors
 
 import gnomon as gn
 from gnomon.checkpoints.gguf import load, save
@@ -105,6 +105,37 @@ def test_begin_of_text_as_the_file_says(says: bool | None, tmp_path: Path) -> No
         assert back is not None
         control = 1 in back.control_ids  # of the byte-level one, id 1 is a byte: a mistake of the file
         assert back.frame[0] == ([1] if (usual if says is None else says) and control else [])
+
+
+@pytest.mark.parametrize("pre", [None, "default"])
+def test_a_file_that_does_not_say_how_it_cuts_words_is_named(pre: str | None, tmp_path: Path) -> None:
+    """And the command that writes it into the file; one that carries its whole tokenizer says it."""
+    file = file_with(tmp_path / "m.gguf", vocabulary())
+    bare = without_the_whole(tmp_path / "m.gguf", tmp_path / "bare.gguf", **{"ggml.pre": pre})
+    with pytest.warns(UserWarning, match=r"bare.gguf does not say how .*tokenizer.ggml.pre.*gguf-new-metadata"):
+        assert read_tokenizer(bare) is not None
+    assert read_tokenizer(file) is not None
+
+
+def test_control_tokens_keep_their_parts(tmp_path: Path) -> None:
+    """As ids in ggml's words, with our own tokenizer.json in the file or without."""
+    ours = vocabulary()
+    core = tokenizers.Tokenizer.from_str(ours.to_json())
+    core.add_special_tokens(["<s>", "<pad>", "<unk>"])
+    core.post_processor = processors.TemplateProcessing(
+        single="<s> $A <|endoftext|>", special_tokens=[("<s>", core.token_to_id("<s>")), ("<|endoftext|>", 256)]
+    )
+    names = {"bos_token": "<s>", "pad_token": "<pad>", "unk_token": "<unk>", "eos_token": "<|endoftext|>"}
+    ours = gn.Tokenizer(core, names)
+    whole = file_with(tmp_path / "m.gguf", ours)
+    bare = without_the_whole(tmp_path / "m.gguf", tmp_path / "bare.gguf")
+    for file in (whole, bare):
+        back = read_tokenizer(file)
+        assert back is not None
+        assert (dict(back.names), back.frame) == (names, ours.frame)
+        assert (back.bos_id, back.pad_id) == (ours.bos_id, ours.pad_id)
+    keys = {key: whole.metadata[f"tokenizer.ggml.{key}_token_id"] for key in ("bos", "eos", "unknown", "padding")}
+    assert keys == {"bos": ours.bos_id, "eos": 256, "unknown": core.token_to_id("<unk>"), "padding": ours.pad_id}
 
 
 @given(st.text())

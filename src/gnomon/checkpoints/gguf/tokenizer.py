@@ -6,15 +6,17 @@ tokenizer.huggingface.json   the whole tokenizer.json, where a file carries it (
 """
 
 import json
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import tokenizers
-from tokenizers import Regex, models, normalizers, pre_tokenizers
 from tokenizers import decoders as decoders_of
+from tokenizers import models, normalizers, pre_tokenizers
 
 from gnomon.checkpoints.gguf.header import GGUF
 from gnomon.data import Tokenizer
+from gnomon.data.library import framed, speaking_for
 from gnomon.data.pieces import BYTE_ALPHABET, decoder_steps
 from gnomon.data.sentencepiece import (
     BYTE,
@@ -27,46 +29,25 @@ from gnomon.data.sentencepiece import (
     SentencePiece,
     add_marked,
 )
-from gnomon.data.tokenizer import begun_with
+from gnomon.data.words import BLOOM, LLAMA3, QWEN2, Words, digits, gpt2, pattern
 from gnomon.errors import BadInput, BadValue, unknown
 
 G, WHOLE, TEMPLATE = "tokenizer.ggml.", "tokenizer.huggingface.json", "tokenizer.chat_template"
 
-# The published patterns by which vocabularies cut words: those of Llama 3, Qwen 2 and BLOOM.
-LLAMA3 = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
-    r"|\s+(?!\S)|\s+"
-)
-QWEN2 = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
-BLOOM = r" ?[^(\s|[.,!?…。，、।۔،])]+"
-
-Words = list[pre_tokenizers.PreTokenizer]
-
-
-def _gpt2() -> Words:
-    return [pre_tokenizers.ByteLevel(add_prefix_space=False)]
-
-
-def _digits() -> Words:
-    return [pre_tokenizers.Digits(individual_digits=True), *_gpt2()]
-
-
-def _pattern(pattern: str) -> Callable[[], Words]:
-    return lambda: [
-        pre_tokenizers.Split(Regex(pattern), "isolated"),
-        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-    ]
-
-
 #: how a text is cut into words, by tokenizer.ggml.pre
 WORDS: dict[str, Callable[[], Words]] = {
-    **dict.fromkeys(("gpt-2", "default", "mpt", "olmo", "gptneox"), _gpt2),
-    **dict.fromkeys(("smollm", "starcoder", "refact", "command-r", "codeshell", "exaone"), _digits),
-    **dict.fromkeys(("llama-bpe", "llama3", "llama-v3", "smaug-bpe", "dbrx", "falcon3", "lfm2"), _pattern(LLAMA3)),
-    **dict.fromkeys(("qwen2", "deepseek-r1-qwen", "stablelm2"), _pattern(QWEN2)),
-    "bloom": _pattern(BLOOM),
+    **dict.fromkeys(("gpt-2", "default", "mpt", "olmo", "gptneox"), gpt2),
+    **dict.fromkeys(("smollm", "starcoder", "refact", "command-r", "codeshell", "exaone"), digits),
+    **dict.fromkeys(("llama-bpe", "llama3", "llama-v3", "smaug-bpe", "dbrx", "falcon3", "lfm2"), pattern(LLAMA3)),
+    **dict.fromkeys(("qwen2", "deepseek-r1-qwen", "stablelm2"), pattern(QWEN2)),
+    "bloom": pattern(BLOOM),
 }
 WHOLE_WORDS = ("llama-bpe", "llama3", "llama-v3")  # a word that is a token is that token, whatever the merges say
+#: names of control tokens in tokenizer_config.json, and in tokenizer.ggml.NAME_token_id
+PARTS = {
+    "bos_token": "bos", "eos_token": "eos", "unk_token": "unknown", "sep_token": "seperator", "pad_token": "padding",
+    "cls_token": "cls", "mask_token": "mask",
+}  # fmt: skip
 COMPOSED = ("qwen2", "deepseek-r1-qwen")  # texts are brought into Unicode's form NFC first
 
 
@@ -82,13 +63,9 @@ def read_tokenizer(file: GGUF) -> Tokenizer | None:
     if kind not in _READERS:
         raise BadInput(f"{file.path}: {unknown('tokenizer', str(kind), _READERS)}")
     tokens, kinds = _tokens(file)
-    try:
-        given = told[WHOLE] if WHOLE in told else _begun(_READERS[kind](file, tokens, kinds), kind, told, tokens)
-        return Tokenizer(given, _named(told, tokens, "eos"), template)
-    except (BadValue, BadInput) as error:
-        raise BadInput(f"{file.path}: {error}") from error
-    except Exception as error:  # the library raises bare Exception for what cannot be
-        raise BadInput(f"{file.path}: its tokenizer cannot be used: {error}") from error
+    with speaking_for(f"{file.path}: its tokenizer cannot be used"):
+        given = told[WHOLE] if WHOLE in told else _framed(_READERS[kind](file, tokens, kinds), kind, told, tokens)
+        return Tokenizer(given, _names(told, tokens, kinds), template)
 
 
 def _tokens(file: GGUF) -> tuple[list[str], list[int]]:
@@ -102,21 +79,36 @@ def _tokens(file: GGUF) -> tuple[list[str], list[int]]:
 
 
 def _named(told: dict[str, Any], tokens: list[str], which: str) -> str | None:
-    """The token that stands for begin- or end-of-text."""
+    """The token that plays a part, such as "bos"."""
     i = told.get(f"{G}{which}_token_id")
     return tokens[i] if isinstance(i, int) and 0 <= i < len(tokens) else None
 
 
-def _begun(core: tokenizers.Tokenizer, kind: str, told: dict[str, Any], tokens: list[str]) -> tokenizers.Tokenizer:
-    """Texts begin with begin-of-text where the file says so; where it says nothing, as llama.cpp has it."""
+def _names(told: dict[str, Any], tokens: list[str], kinds: list[int]) -> dict[str, str]:
+    """The control tokens by their parts. A piece of text that is said to be one is a mistake of the file, but for the
+    end of a text, which may be a line break."""
+    found = {part: _named(told, tokens, which) for part, which in PARTS.items()}
+    text = {token for token, kind in zip(tokens, kinds, strict=True) if kind in (NORMAL, BYTE)}
+    return {
+        part: mark for part, mark in found.items() if mark is not None and (part == "eos_token" or mark not in text)
+    }
+
+
+def _framed(core: tokenizers.Tokenizer, kind: str, told: dict[str, Any], tokens: list[str]) -> tokenizers.Tokenizer:
+    """Texts stand between begin- and end-of-text where the file says so; where it says nothing, as llama.cpp has it."""
     usual = kind == "llama" or told.get(G + "pre") in WHOLE_WORDS
-    return begun_with(core, _named(told, tokens, "bos") if told.get(G + "add_bos_token", usual) else None)
+    begin = _named(told, tokens, "bos") if told.get(G + "add_bos_token", usual) else None
+    end = _named(told, tokens, "eos") if told.get(G + "add_eos_token", False) else None
+    control = {token.content for token in core.get_added_tokens_decoder().values() if token.special}
+    return framed(core, [begin] if begin in control else [], [end] if end in control else [])
 
 
 def _byte_level(file: GGUF, tokens: list[str], kinds: list[int]) -> tokenizers.Tokenizer:
     pre = file.metadata.get(G + "pre", "default")
     if pre not in WORDS:
         raise BadInput(f"{file.path}: {unknown('way to cut words', str(pre), WORDS)}")
+    if pre == "default" and file.metadata.get(G + "merges"):
+        _warn(file)
     vocab: dict[str, int] = {}
     for i, token in enumerate(tokens):
         vocab.setdefault(token, i)
@@ -129,6 +121,16 @@ def _byte_level(file: GGUF, tokens: list[str], kinds: list[int]) -> tokenizers.T
     core.decoder = decoders_of.ByteLevel()
     add_marked(core, tokens, kinds)
     return core
+
+
+def _warn(file: GGUF) -> None:
+    said = "says 'default'" if G + "pre" in file.metadata else "is missing"
+    warnings.warn(
+        f"{file.path} does not say how its vocabulary cuts a text into words ({G}pre {said}): they are cut by GPT-2's "
+        "pattern, and a text may get other tokens than those the model was trained on. If you know the family, "
+        "write it into the file: gguf-new-metadata OLD NEW --pre-tokenizer llama-bpe (or qwen2, smollm ...)",
+        stacklevel=2,
+    )
 
 
 def _sentencepiece(file: GGUF, tokens: list[str], kinds: list[int]) -> tokenizers.Tokenizer:
@@ -158,9 +160,10 @@ def describe_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
         if "ByteLevel" in decoder_steps(spec)
         else _describe_pieces(tokenizer, spec)
     )
-    before = tokenizer.frame[0]
-    told |= {WHOLE: tokenizer.to_json(), G + "add_bos_token": bool(before)}
-    told |= {} if tokenizer.eos_id is None else {G + "eos_token_id": tokenizer.eos_id}
+    before, after = tokenizer.frame
+    told |= {WHOLE: tokenizer.to_json(), G + "add_bos_token": bool(before), G + "add_eos_token": bool(after)}
+    vocab = {name: i for i, name in enumerate(told[G + "tokens"])}
+    told |= {f"{G}{PARTS[part]}_token_id": vocab[mark] for part, mark in tokenizer.names.items()}
     told |= {G + "bos_token_id": before[0]} if before else {}
     return told if tokenizer.chat_template is None else told | {TEMPLATE: tokenizer.chat_template}
 

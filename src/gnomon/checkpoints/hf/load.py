@@ -14,14 +14,13 @@ from gnomon.checkpoints.hf.table import Line
 from gnomon.checkpoints.native import fitting, read_json
 from gnomon.checkpoints.weights import Weights, enough, faults, give, open_weights
 from gnomon.data import Tokenizer
-from gnomon.data.tokenizer import SENTENCEPIECE_FILES
+from gnomon.data.published import TOKENIZER_FILES
 from gnomon.errors import BadInput, GnomonError
 from gnomon.models import Model, Writer
 from gnomon.models.config import Pooling
 from gnomon.models.meta import on_meta
 from gnomon.models.names import plain_name
 
-TOKENIZERS = (("tokenizer.json",), ("vocab.json", "merges.txt"), *((name,) for name in SENTENCEPIECE_FILES))
 CONFIG, POOLING = "config.json", "1_Pooling/config.json"
 GENERATION, ADAPTER = "generation_config.json", "adapter_config.json"
 
@@ -52,7 +51,7 @@ def load(folder: Path, device: torch.device, dtype: torch.dtype | None = None) -
         raise error if isinstance(error, BadInput) else BadInput(f"{keys.file}: {error}") from error
     tensors = dict(names.tensors(model, dtype))
     give(model, tensors, device)
-    if any(all((folder / name).is_file() for name in files) for files in TOKENIZERS):
+    if any(all((folder / name).is_file() for name in files) for files in TOKENIZER_FILES):
         model.tokenizer = fitting(Tokenizer.load(folder), config.vocab_size, folder)
     if isinstance(model, Writer):
         model.ends, model.start = _marks(keys, folder, config.vocab_size)

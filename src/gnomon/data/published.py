@@ -1,0 +1,311 @@
+"""Tokenizers as they are published besides ``tokenizer.json``: a vocabulary, and the class that uses it.
+
+    vocab.json and merges.txt (encoder.json and vocab.bpe)     byte-level BPE: GPT-2, GPT-NeoX, Qwen, OPT, RoBERTa, BART
+    vocab.txt                                                  WordPiece: BERT
+    tokenizer.model, spiece.model, sentencepiece.bpe.model     SentencePiece: Llama, Gemma, T5, XLM-RoBERTa
+
+The vocabulary alone does not say what stands around a text, how a text is prepared, or which tokens are control tokens.
+The class does: the one that ``tokenizer_config.json`` names, or the usual one of config.json's model_type. What the
+classes of the transformers library do is written down here once.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
+
+from gnomon.data.library import framed, speaking_for
+from gnomon.data.sentencepiece import CONTROL, SPACE, UNKNOWN, ModelFile, Piece, read_model
+from gnomon.data.words import QWEN2, Words, gpt2, pattern
+from gnomon.errors import BadInput, unknown
+
+END_OF_TEXT = "<|endoftext|>"
+END_MARKS = (END_OF_TEXT, "</s>", "<eos>", "<|end_of_text|>", "<|im_end|>")  # looked for where no config names one
+#: the parts that a control token can have, by their names in tokenizer_config.json
+ROLES = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
+BPE_FILES = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
+SENTENCEPIECE_FILES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
+#: files each of which, or each pair of which, is a whole tokenizer
+TOKENIZER_FILES = (("tokenizer.json",), *BPE_FILES, ("vocab.txt",), *((name,) for name in SENTENCEPIECE_FILES))
+
+
+@dataclass(frozen=True)
+class Published:
+    """What a class of the transformers library does with a vocabulary.
+
+    names      its control tokens, where no config names others
+    around     the parts that stand before and after a text
+    asks       whether add_bos_token and add_eos_token of the config decide what stands around a text; the value is what
+               the first one is where the config does not say
+    words      how a byte-level vocabulary cuts words; composed: whether texts are brought into Unicode's form NFC first
+    marked     whether each word of a text gets SentencePiece's ▁, rather than the text once
+    """
+
+    names: Mapping[str, str]
+    around: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    asks: bool | None = None
+    words: Callable[[], Words] = gpt2
+    composed: bool = False
+    marked: bool = False
+
+
+def _names(**parts: str) -> dict[str, str]:
+    return {f"{part}_token": mark for part, mark in parts.items()}
+
+
+_ENDED = _names(bos=END_OF_TEXT, eos=END_OF_TEXT, unk=END_OF_TEXT)
+_LLAMA = _names(bos="<s>", eos="</s>", unk="<unk>")
+_BART = _LLAMA | _names(sep="</s>", cls="<s>", pad="<pad>", mask="<mask>")
+_QWEN = _names(eos=END_OF_TEXT, unk=END_OF_TEXT, pad=END_OF_TEXT)
+_BERT = _names(unk="[UNK]", sep="[SEP]", pad="[PAD]", cls="[CLS]", mask="[MASK]")
+_WITHIN = (("cls_token",), ("sep_token",))
+_ROBERTA = Published(_BART, _WITHIN)
+
+#: by the name of the class in the transformers library, without "Fast"
+CLASSES: Mapping[str, Published] = {
+    "GPT2Tokenizer": Published(_ENDED, asks=False),
+    "GPTNeoXTokenizer": Published(_ENDED | _names(pad="<|padding|>"), asks=False, composed=True),
+    "Qwen2Tokenizer": Published(_QWEN, asks=False, words=pattern(QWEN2), composed=True),
+    "RobertaTokenizer": _ROBERTA,
+    "BartTokenizer": _ROBERTA,
+    "BertTokenizer": Published(_BERT, _WITHIN),
+    "T5Tokenizer": Published(
+        _names(eos="</s>", unk="<unk>", pad="<pad>"), ((), ("eos_token",)), marked=True
+    ),
+    "LlamaTokenizer": Published(_LLAMA, asks=True),
+    "GemmaTokenizer": Published(_names(bos="<bos>", eos="<eos>", unk="<unk>", pad="<pad>", mask="<mask>"), asks=True),
+    "XLMRobertaTokenizer": Published(_BART, (("bos_token",), ("eos_token",)), marked=True),
+}  # fmt: skip
+#: classes that say nothing but what their files do
+ANY = ("PreTrainedTokenizerFast", "PreTrainedTokenizer", "TokenizersBackend", "AutoTokenizer")
+GENERIC, GENERIC_PIECES = Published({}, asks=False), Published({}, asks=True)
+USUAL: Mapping[str, str] = {
+    "gpt2": "GPT2Tokenizer", "opt": "GPT2Tokenizer", "gpt_neox": "GPTNeoXTokenizer", "mpt": "GPTNeoXTokenizer",
+    "qwen2": "Qwen2Tokenizer", "qwen3": "Qwen2Tokenizer", "roberta": "RobertaTokenizer", "bart": "BartTokenizer",
+    "bert": "BertTokenizer", "t5": "T5Tokenizer", "gemma3_text": "GemmaTokenizer", "xlm-roberta": "XLMRobertaTokenizer",
+}  # fmt: skip
+#: model types whose published configs name classes that are not used: these are
+INSTEAD: Mapping[str, str | None] = {"qwen2": "Qwen2Tokenizer", "phi3": None, "mistral": None}
+
+
+@dataclass(frozen=True)
+class Folder:
+    """What the files beside a vocabulary say about it."""
+
+    path: Path
+    config: Mapping[str, Any]
+    kind: Published
+    named: str | None  #: the class, where it is known
+    chat_template: str | None
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The control tokens by their parts; those that the config names, and the class's own."""
+        return {part: mark for part, mark in {**self.kind.names, **_told(self.config)}.items() if mark is not None}
+
+    def known(self, core: tokenizers.Tokenizer) -> dict[str, str]:
+        """Those of its control tokens that are in a vocabulary."""
+        return {part: mark for part, mark in self.names.items() if core.token_to_id(mark) is not None}
+
+    def told(self, *parts: str) -> dict[str, str]:
+        """Of these, what the config names: that has to be in the vocabulary."""
+        return {part: mark for part, mark in _told(self.config).items() if mark is not None and part in parts}
+
+    def frame(self, vocab: Mapping[str, int]) -> tuple[list[str], list[str]]:
+        """What stands around a text."""
+        names = self.names
+        first, last = self.kind.around
+        if self.kind.asks is not None:
+            first = ("bos_token",) if self.config.get("add_bos_token", self.kind.asks) else ()
+            last = ("eos_token",) if self.config.get("add_eos_token", False) else ()
+        before, after = ([names[part] for part in parts if part in names] for parts in (first, last))
+        return [mark for mark in before if mark in vocab], [mark for mark in after if mark in vocab]
+
+
+def read_folder(path: Path) -> Folder:
+    """What the files of a folder say about its tokenizer. Raises BadInput for one that is damaged."""
+    config = {**_json(path / "special_tokens_map.json"), **_json(path / "tokenizer_config.json")}
+    model = _json(path / "config.json")
+    kind = str(model.get("model_type"))
+    said = config.get("tokenizer_class") or model.get("tokenizer_class") or USUAL.get(kind)
+    named = INSTEAD.get(kind, None if said in ANY else said)
+    named = str(named or "").removesuffix("Fast")
+    return Folder(path, config, CLASSES.get(named, GENERIC), named or None, _template(path, config))
+
+
+def _json(file: Path) -> dict[str, Any]:
+    """What a file says; nothing where it is not there."""
+    if not file.is_file():
+        return {}
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise BadInput(f"{file} is not JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise BadInput(f"{file} holds a {type(found).__name__}: an object was expected")
+    return found
+
+
+def _told(config: Mapping[str, Any]) -> dict[str, str | None]:
+    return {part: _mark(config[part]) for part in ROLES if part in config}
+
+
+def _mark(given: Any) -> str | None:
+    """A token as configs write it: a string, or an object."""
+    mark = given.get("content") if isinstance(given, dict) else given
+    return mark if isinstance(mark, str) else None
+
+
+def _template(path: Path, config: Mapping[str, Any]) -> str | None:
+    """The chat template, in a file of its own or in the config; of several, the default one."""
+    apart = path / "chat_template.jinja"
+    if apart.is_file():
+        return apart.read_text(encoding="utf-8")
+    held = config.get("chat_template")
+    if isinstance(held, list):  # several, by name
+        held = {each.get("name"): each.get("template") for each in held if isinstance(each, dict)}.get("default")
+    return held if isinstance(held, str) else None
+
+
+# ------------------------------------------------------------------ vocabularies
+
+
+def build(vocabulary: Path, merges: Path | None = None) -> tuple[tokenizers.Tokenizer, Folder]:
+    """The tokenizer of a published vocabulary, as its class makes it, and what the files beside it say.
+
+    vocabulary   vocab.json with its merges, vocab.txt, or a SentencePiece model
+
+    Raises BadInput for files that are damaged, and for a class that is not known.
+    """
+    folder = read_folder(vocabulary.parent)
+    if folder.named is not None and folder.named not in CLASSES:
+        raise BadInput(
+            f"{folder.path}: {unknown('tokenizer_class', folder.named, CLASSES)}. The transformers library can write "
+            "it as tokenizer.json, which says all: AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)"
+        )
+    with speaking_for(f"{vocabulary} cannot be used"):
+        if merges is not None:
+            core = _byte_level(vocabulary, merges, folder)
+        elif vocabulary.suffix == ".txt":
+            core = _wordpiece(vocabulary, folder)
+        else:
+            found = read_model(vocabulary)
+            found = _moved(found) if folder.named == "XLMRobertaTokenizer" else found
+            folder = _with_names(folder, found)
+            core = _sentencepiece(found, folder)
+        _add(core, folder)
+        before, after = folder.frame(core.get_vocab())
+        return framed(core, before, after), folder
+
+
+def _byte_level(vocab: Path, merges: Path, folder: Folder) -> tokenizers.Tokenizer:
+    with speaking_for(f"cannot read a BPE vocabulary from {vocab} and {merges}"):
+        core = tokenizers.Tokenizer(models.BPE.from_file(str(vocab), str(merges)))
+    words = [*folder.kind.words()]
+    if folder.config.get("add_prefix_space"):
+        words[-1] = pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=len(words) == 1)
+    core.pre_tokenizer = words[0] if len(words) == 1 else pre_tokenizers.Sequence(words)
+    core.normalizer = normalizers.NFC() if folder.kind.composed else None
+    core.decoder = decoders.ByteLevel()
+    return core
+
+
+def _wordpiece(file: Path, folder: Folder) -> tokenizers.Tokenizer:
+    words = [line.rstrip("\n") for line in file.read_text(encoding="utf-8").split("\n")]
+    words = words[:-1] if words and not words[-1] else words
+    vocab = {word: i for i, word in enumerate(words)}
+    lower, accents = folder.config.get("do_lower_case", True), folder.config.get("strip_accents")
+    core = tokenizers.Tokenizer(models.WordPiece(vocab, unk_token=folder.names["unk_token"]))
+    core.normalizer = normalizers.BertNormalizer(
+        clean_text=True, handle_chinese_chars=folder.config.get("tokenize_chinese_chars", True), strip_accents=accents,
+        lowercase=lower,
+    )  # fmt: skip
+    core.pre_tokenizer, core.decoder = pre_tokenizers.BertPreTokenizer(), decoders.WordPiece()
+    return core
+
+
+def _with_names(folder: Folder, found: ModelFile) -> Folder:
+    """The control tokens that a SentencePiece model names itself come before those of its class."""
+    texts = [piece.text for piece in found.vocabulary.pieces]
+    ids = {"bos_token": found.bos_id, "eos_token": found.eos_id}
+    own = {part: texts[i] for part, i in ids.items() if 0 <= i < len(texts)}
+    unknowns = [piece.text for piece in found.vocabulary.pieces if piece.kind == UNKNOWN]
+    own |= {"unk_token": unknowns[0]} if unknowns else {}
+    kind = GENERIC_PIECES if folder.named is None else folder.kind
+    return replace(folder, kind=replace(kind, names={**kind.names, **own}))
+
+
+def _sentencepiece(found: ModelFile, folder: Folder) -> tokenizers.Tokenizer:
+    core = found.vocabulary.core()
+    if folder.named == "LlamaTokenizer" and found.vocabulary.prefix:  # a space before the text, or each part of it
+        scheme = "always" if folder.config.get("legacy") else "first"
+        core.normalizer = None
+        core.pre_tokenizer = pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme=scheme, split=False)
+    if not folder.kind.marked:
+        return core
+    core.normalizer = normalizers.Precompiled(found.vocabulary.charsmap) if found.vocabulary.charsmap else None
+    space = pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme="always", split=True)
+    core.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), space])
+    core.decoder = decoders.Metaspace(replacement=SPACE, prepend_scheme="always", split=True)
+    if folder.named == "T5Tokenizer":  # spans to be filled in, counted from the end
+        extra = range(folder.config.get("extra_ids", 100))
+        core.add_special_tokens([AddedToken(f"<extra_id_{i}>", normalized=False) for i in reversed(extra)])
+    return core
+
+
+def _moved(found: ModelFile) -> ModelFile:
+    """XLM-RoBERTa's ids: fairseq's four control tokens, the pieces after the file's own three, and the mask."""
+    first = ["<s>", "<pad>", "</s>", "<unk>"]
+    marks = [Piece(mark, 0.0, UNKNOWN if mark == "<unk>" else CONTROL) for mark in first]
+    rest = [*marks, *found.vocabulary.pieces[3:], Piece("<mask>", 0.0, CONTROL)]
+    return replace(found, vocabulary=replace(found.vocabulary, pieces=rest), bos_id=0, eos_id=2)
+
+
+# ------------------------------------------------------------------ control tokens
+
+
+def _add(core: tokenizers.Tokenizer, folder: Folder) -> None:
+    """The tokens that the files beside a vocabulary add to it, at the ids they say, and those that control."""
+    vocab = core.get_vocab()
+    listed = {int(i): token for i, token in folder.config.get("added_tokens_decoder", {}).items()}
+    listed |= {i: mark for mark, i in _json(folder.path / "added_tokens.json").items() if i not in listed}
+    more = folder.config.get("additional_special_tokens", folder.config.get("extra_special_tokens")) or []
+    special = {*folder.names.values(), *(_mark(token) for token in more)}
+    for i in sorted(listed):
+        token = _added(listed[i], special)
+        core.add_special_tokens([token]) if token.special else core.add_tokens([token])
+        if core.token_to_id(token.content) != i:
+            raise BadInput(
+                f"{folder.path}: the token {token.content!r} is said to have the id {i}, but the vocabulary gives it "
+                f"{core.token_to_id(token.content)}"
+            )
+    known = [mark for mark in dict.fromkeys(folder.names.values()) if mark in vocab]
+    usual = [mark for mark in END_MARKS if mark in vocab] if folder.named is None else []
+    core.add_special_tokens(
+        [AddedToken(mark, normalized=False) for mark in dict.fromkeys([*known, *usual]) if mark not in _here(core)]
+    )
+    core.add_special_tokens([_added(token, special) for token in more if _mark(token) not in _here(core)])
+
+
+def _here(core: tokenizers.Tokenizer) -> set[str]:
+    return {token.content for token in core.get_added_tokens_decoder().values()}
+
+
+def _added(given: Any, special: set[str | None]) -> AddedToken:
+    mark = _mark(given)
+    if mark is None:
+        raise BadInput(f"an added token is a text or an object with its content, got {str(given)[:80]}")
+    told = given if isinstance(given, dict) else {}
+    flags = {key: bool(told[key]) for key in ("single_word", "lstrip", "rstrip", "normalized") if key in told}
+    control = mark in special or bool(told.get("special", False))
+    return AddedToken(mark, **{"normalized": False, **flags}, special=control)
+
+
+__all__ = [
+    "BPE_FILES", "CLASSES", "END_MARKS", "END_OF_TEXT", "ROLES", "SENTENCEPIECE_FILES", "TOKENIZER_FILES", "Folder",
+    "Published", "build", "read_folder",
+]  # fmt: skip
