@@ -62,6 +62,26 @@ def test_the_conversation_for_programs(run: str, model: gn.DecoderOnly) -> None:
     assert payload["messages"] == [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": answer}]
 
 
+def test_a_template_is_given_its_switches(tmp_path: Path, model: gn.DecoderOnly) -> None:
+    """JSON where it is, else a text; what the template does not know, and what is no switch, is said."""
+    assert model.tokenizer is not None
+    switched = gn.DecoderOnly(261, 32, 2, 4, position="alibi", tied=False).eval()
+    switched.load_state_dict(model.state_dict())
+    template = "{{ [mood, thinking, tools[0].name] }}" + TEMPLATE
+    switched.tokenizer = gn.Tokenizer(model.tokenizer.to_json(), chat_template=template)
+    run = str(save_model(tmp_path, switched))
+    given = {"mood": "sad", "thinking": False, "tools": [{"name": "clock"}]}
+    options = ["--template-option", "mood=sad", "--template-option", "thinking=false"]
+    options += ["--template-option", 'tools=[{"name": "clock"}]']
+    how = {"strategy": Sample(0.7, None, 0.95), "constraints": Constraints(1.0), "max_new_tokens": 7}
+    answer = Chat(switched, options=given).say("Hi", seed=0, **how).text
+    assert gnomon(run, *options, stdin="Hi\n").stdout == f"{answer}\n"
+    for wrong, says in [("moods=sad", "did you mean 'mood'"), ("mood", "--template-option is NAME=VALUE")]:
+        result = gnomon(run, "--template-option", wrong, stdin="Hi\n")
+        assert result.exit_code == 2
+        assert says in result.stderr
+
+
 def test_a_model_that_was_not_trained_to_talk_says_so(tmp_path: Path, model: gn.DecoderOnly) -> None:
     plain = gn.DecoderOnly(257, 8, 1, 2)
     plain.tokenizer = gn.Tokenizer.bytes()

@@ -94,3 +94,18 @@ def test_what_a_chat_needs_is_said(model: gn.DecoderOnly) -> None:
     bare.tokenizer = gn.Tokenizer.bytes()
     with pytest.raises(BadValue, match="no chat template"):
         Chat(bare)
+
+
+def test_every_turn_is_asked_with_the_options_of_the_template(model: gn.DecoderOnly) -> None:
+    switched = gn.DecoderOnly(261, 32, 2, 4, position="rope", init_std=0.5, tied=False).eval()
+    switched.load_state_dict(model.state_dict())
+    assert model.tokenizer is not None
+    template = TEMPLATE + "{% if not thinking %}<|end|>{% endif %}{{ documents[0].text }}"
+    switched.tokenizer = gn.Tokenizer(model.tokenizer.to_json(), chat_template=template)
+    options = {"thinking": False, "documents": [{"title": "a", "text": "b <|end|>"}]}
+    chat = Chat(switched, options=options)
+    ids = chat_ids(switched.tokenizer, [{"role": "user", "content": "Hi"}], options=options)
+    expected = generate(switched, [ids], eos_ids=[260], max_new_tokens=6)[0].text
+    assert chat.say("Hi", max_new_tokens=6).text == expected
+    with pytest.raises(BadValue, match="unknown option of this model's chat template 'think': did you mean 'thinking'"):
+        Chat(switched, options={"think": True})

@@ -1,5 +1,6 @@
 """`gnomon chat MODEL`: a conversation in the terminal, or one message after another from a pipe."""
 
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
@@ -30,6 +31,13 @@ if TYPE_CHECKING:
 @click.command("chat", cls=TakesModel, context_settings=also_called)
 @click.argument("model")
 @click.option("--system", metavar="TEXT", help="What the model is told before you say anything.")
+@click.option(
+    "--template-option",
+    "template_options",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A switch of the model's chat template, such as enable_thinking=false: JSON or a text; may be repeated.",
+)
 @click.option("--max-new-tokens", type=click.IntRange(min=1), default=512, show_default=True, help="Longest answer.")
 @click.option("--temperature", "-t", type=float, default=0.7, show_default=True, help="0 takes the best token always.")
 @click.option("--top-k", type=int, help="Draw from the k best tokens only.")
@@ -80,10 +88,25 @@ def _begin(options: dict[str, Any]) -> "Chat":
     from gnomon.generate import Chat
     from gnomon.models import Writer
 
+    switches = _switches(options["template_options"])
     set_threads(options["threads"])
     dtype = None if options["dtype"] == "saved" else options["dtype"]
     model = load(options["model"], device=options["device"], dtype=dtype, kind=Writer)  # type: ignore[type-abstract]
-    return Chat(model, options["system"])
+    return Chat(model, options["system"], switches)
+
+
+def _switches(given: tuple[str, ...]) -> dict[str, Any]:
+    """The options of a chat template: texts, and what JSON says other things are."""
+    switches: dict[str, Any] = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not name or not equals:
+            raise BadValue(f"--template-option is NAME=VALUE, such as enable_thinking=false; got {each!r}")
+        try:
+            switches[name] = json.loads(value)
+        except (ValueError, RecursionError):
+            switches[name] = value
+    return switches
 
 
 def _answer(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from gnomon.data.chat import Message, chat_ids, end_of_turn
+from gnomon.data.chat import Message, Options, chat_ids, end_of_turn
 from gnomon.errors import BadValue
 from gnomon.generate.constraints import NO_CONSTRAINTS, Constraints
 from gnomon.generate.loop import Strategy, generate
@@ -19,13 +19,21 @@ class Chat:
     'Paris.'
     """
 
-    def __init__(self, model: LanguageModel, system: str | None = None) -> None:
-        """system: what the model is told before anything is said. BadValue for a model without a chat template."""
+    def __init__(self, model: LanguageModel, system: str | None = None, options: Options | None = None) -> None:
+        """Begin one.
+
+        system    what the model is told before anything is said
+        options   what its chat template can be given besides: switches such as {"enable_thinking": False}, "tools" (a
+                  list of JSON schemas) and "documents"
+
+        Raises BadValue for a model without a chat template, and for an option that its template does not know.
+        """
         if model.tokenizer is None:
             raise BadValue("this model has no tokenizer, so it can neither read nor write a text: set model.tokenizer")
         self.model, self.tokenizer = model, model.tokenizer
         self.messages: list[Message] = [] if system is None else [{"role": "system", "content": system}]
-        self._ends = end_of_turn(self.tokenizer)
+        self.options: Options = options or {}
+        self._ends = end_of_turn(self.tokenizer, self.options)
         self._cache = model.cache()
         self._told: list[int] = []  # the ids of which the cache has read the first len(cache)
 
@@ -44,7 +52,7 @@ class Chat:
         After an interruption (Ctrl-C) what was written up to then is the answer, and the conversation can go on.
         """
         asked: list[Message] = [*self.messages, {"role": "user", "content": text}]
-        ids = chat_ids(self.tokenizer, asked)
+        ids = chat_ids(self.tokenizer, asked, options=self.options)
         written: list[Token] = []
 
         def take(token: Token) -> None:
