@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from gnomon.audit import RULES, Finding, Report
 from gnomon.audit.outside.consequences import AFTER
 from gnomon.audit.outside.outputs import SPOKEN, WRITERS, junit, page, sarif, save
+from gnomon.audit.outside.outputs.words import reason
 from gnomon.audit.outside.rule import Verdict
 from gnomon.audit.outside.target import OTHERS
 from gnomon.errors import BadInput, BadValue
@@ -340,10 +341,10 @@ def test_the_bar_of_an_error_reaches_the_mark_at_what_is_tolerated() -> None:
 # ------------------------------------------------------------------ in three languages
 
 
-def test_every_law_has_a_name_and_a_sentence_in_every_language():
-    """A law that is new or said anew needs both in the glossary's phrases; until then it is shown in English."""
+def test_every_law_has_a_name_a_sentence_and_a_hint_in_every_language():
+    """A law that is new or said anew needs them in the glossary's phrases; until then it is shown in English."""
     known = glossary()["phrases"]
-    missing = [text for law in RULES.values() for text in (law.name, law.sentence) if text not in known]
+    missing = [text for law in RULES.values() for text in (law.name, law.sentence, law.hint) if text not in known]
     assert not missing, f"not in the group phrases of glossary.json: {missing}"
 
 
@@ -381,3 +382,12 @@ def test_a_law_that_may_follow_from_another_says_so_in_the_language_of_the_reade
     note = f'{AFTER} "causality", which is broken too: mend that first'
     text = Report("m", {}, (finding("order is seen", "FAIL", error=1.0, note=note),)).table(lang="es")
     assert "puede deberse a «causalidad», que también se incumple: arregla esa primero" in " ".join(text.split())
+
+
+def test_a_reason_is_said_in_the_language_of_the_reader_with_the_name_of_its_model_as_it_is():
+    w = words("audit", "es")
+    assert reason("m has no cache", "m", w) == "m no tiene caché"
+    assert reason("has no cache (seen once its weights are drawn larger)", "m", w) == (
+        "no tiene caché (visto al sortear sus pesos más grandes)"
+    )
+    assert reason("m raised a flag nobody knows", "m", w) == "m raised a flag nobody knows"

@@ -9,7 +9,7 @@ from html import escape
 from importlib.resources import files
 from math import inf, log10
 
-from gnomon.audit.outside.outputs.words import counted, details, grouped, meaning, name, number
+from gnomon.audit.outside.outputs.words import counted, details, grouped, meaning, name, number, reason
 from gnomon.audit.outside.report import Report
 from gnomon.audit.outside.rule import Finding, Verdict
 from gnomon.glossary import Words, translated, words
@@ -117,8 +117,8 @@ def _left_open(report: Report, verdict: Verdict, title: str, w: Words) -> list[s
     groups = grouped(report.of(verdict))
     items = "".join(
         f"<li>{' '.join(f'<b>{escape(translated(law, w.lang))}</b>' for law in laws)}"
-        f"<p>{escape(translated(reason, w.lang))}</p></li>"
-        for reason, laws in groups.items()
+        f"<p>{escape(reason(note, report.target, w))}</p></li>"
+        for note, laws in groups.items()
     )
     return [_tag("h2", title), f'<ul class="open">{items}</ul>'] if groups else []
 

@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Iterable, Iterator
 
-from gnomon.audit.outside.outputs.words import counted, counted_laws, details, grouped, meaning, name, number
+from gnomon.audit.outside.outputs.words import counted, counted_laws, details, grouped, meaning, name, number, reason
 from gnomon.audit.outside.report import Report
 from gnomon.audit.outside.rule import Finding, Verdict
 from gnomon.audit.outside.target import OTHERS
@@ -83,9 +83,9 @@ def _broken(found: Finding, width: int, colour: bool, w: Words) -> list[str]:
 def _left_open(report: Report, verdict: Verdict, width: int, colour: bool, w: Words) -> list[str]:
     """Laws about which nothing could be said; those with the same reason together, those for others counted."""
     lines: list[str] = []
-    for reason, laws in grouped(report.of(verdict)).items():
-        named = counted_laws(len(laws), w) if reason == OTHERS else ", ".join(translated(law, w.lang) for law in laws)
-        said = f"{translated(reason, w.lang).removeprefix(f'{report.target} ')} ({named})"
+    for note, laws in grouped(report.of(verdict)).items():
+        named = counted_laws(len(laws), w) if note == OTHERS else ", ".join(translated(law, w.lang) for law in laws)
+        said = f"{reason(note, report.target, w).removeprefix(f'{report.target} ')} ({named})"
         lines += textwrap.wrap(said, width, initial_indent=INDENT, subsequent_indent=2 * INDENT)
     return [_painted(w(verdict), CODES[verdict], colour), *lines] if lines else []
 

@@ -8,6 +8,7 @@ from gnomon.audit.outside.report import Report
 from gnomon.audit.outside.rule import TELLS, UNASKED, Finding
 from gnomon.glossary import Words, translated, words
 
+LARGER = " (seen once its weights are drawn larger)"  #: how a note ends
 ENGLISH = words("audit")
 
 
@@ -45,9 +46,18 @@ def details(found: Finding, w: Words = ENGLISH) -> list[tuple[str, str]]:
 
 
 def _note(found: Finding, w: Words) -> str:
-    """A reason, a cause or a hint: in English, unless it only points to another law."""
+    """A reason, a cause or a hint; in English where the glossary does not have it."""
     other = found.note.partition('"')[2].partition('"')[0]
-    return w("follows", law=translated(other, w.lang)) if found.note.startswith(AFTER) else found.note
+    return w("follows", law=translated(other, w.lang)) if found.note.startswith(AFTER) else reason(found.note, "", w)
+
+
+def reason(note: str, target: str, w: Words) -> str:
+    """Why something is as it is, which often begins with the target's name; in English where the glossary does not
+    have it."""
+    whose = f"{target} " if target and note.startswith(f"{target} ") else ""
+    plain, larger, _ = note.removeprefix(whose).partition(LARGER)
+    told = whose + translated(plain, w.lang)
+    return w("larger", note=told) if larger else told
 
 
 def grouped(findings: Iterable[Finding]) -> dict[str, list[str]]:
@@ -116,5 +126,6 @@ def counted_laws(n: int, w: Words = ENGLISH) -> str:
 
 
 __all__ = [
-    "ENGLISH", "counted", "counted_laws", "details", "grouped", "headline", "meaning", "name", "number", "size",
+    "ENGLISH", "counted", "counted_laws", "details", "grouped", "headline", "meaning", "name", "number", "reason",
+    "size",
 ]  # fmt: skip
