@@ -234,6 +234,28 @@ def test_every_public_name_is_explained(package):
         assert unexplained(module) == []
 
 
+# ------------------------------------------------------------------ progress
+
+
+def bars_in_pipes(code: str) -> list[int]:
+    """Lines of progress bars that are not switched off by `None`, tqdm's word for "where there is no terminal"."""
+    calls = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
+    bars = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == "tqdm"]
+    return [
+        bar.lineno
+        for bar in bars
+        if not any(k.arg == "disable" and "None" in ast.unparse(k.value) for k in bar.keywords)
+    ]
+
+
+def test_the_rule_sees_a_bar_that_goes_into_a_pipe():
+    assert bars_in_pipes("tqdm(x)\ntqdm(x, disable=quiet)\ntqdm(x, disable=quiet or None)\ntqdm.write('')") == [1, 2]
+
+
+def test_no_progress_bar_goes_into_a_pipe():
+    assert {file.name: found for file in PACKAGE.rglob("*.py") if (found := bars_in_pipes(file.read_text()))} == {}
+
+
 # ------------------------------------------------------------------ what an import brings along
 
 

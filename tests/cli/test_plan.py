@@ -1,6 +1,7 @@
 """`gnomon plan`: what a model costs, before it is built."""
 
 import json
+import re
 
 import pytest
 from click.testing import CliRunner
@@ -41,6 +42,32 @@ def test_settings_and_position_change_what_is_planned():
     assert report["parameters"]["positions"] == 0
     assert report["parameters"]["head"] == 512 * 256
     assert report["parameters"]["total"] == report["untied"]
+
+
+def test_untied_says_whose_table_is_counted():
+    """The head's alone: source and target of an encoder-decoder go on sharing theirs."""
+    for preset, note in (
+        ("gpt2-small", "the head has a table of its own\n"),
+        ("vaswani-base", "the head has a table of its own; source and target still share one\n"),
+    ):
+        assert re.search(rf"^untied .*%, {note}", run(preset), re.MULTILINE), preset
+    report = planned("vaswani-base")
+    assert report["untied"] - report["tied"] == 37000 * 512
+    apart = run("vaswani-base", "--set", "source_vocab_size=1000")
+    assert "still share" not in apart
+
+
+def test_segments_are_counted_apart_from_tokens():
+    parameters = planned("bert-base")["parameters"]
+    assert (parameters["tokens"], parameters["segments"]) == (30522 * 768, 2 * 768)
+    assert parameters["input_layer"] == (30522 + 2 + 512) * 768
+    assert sum(n for part, n in parameters.items() if part not in ("total", "input_layer")) == parameters["total"]
+    assert "segments" not in run("gpt2-small")
+
+
+def test_every_number_is_grouped_by_the_same_space():
+    for preset in ("mini-gpt", "gpt2-small", "vaswani-base", "bert-base"):
+        assert not re.search(r"(?<![\d.])\d{4,}(?!\w)|\d,\d{3}|\d \d{3}", run(preset)), preset
 
 
 def test_settings_may_stand_in_a_file(tmp_path):

@@ -54,6 +54,39 @@ def test_a_table_that_ended_has_numbers_afterwards(folder, tmp_path):
     assert [s["nats"] is None for s in told["after"]] == [False] * 4
 
 
+@pytest.mark.parametrize(
+    ("run_name", "to", "method", "message"),
+    [
+        ("rope", 99999999999, "yarn", "is not in the range"),
+        ("rope", 2147483647, "yarn", "reading 2147483647 tokens at once needs about"),
+        ("learned", 2147483647, "tile", "reading 2147483647 tokens at once needs about"),
+    ],
+)
+def test_a_length_that_no_machine_reads_is_refused(folder, tmp_path, run_name, to, method, message):
+    shown = run("extend", folder / run_name, "--to", to, "--method", method, "-o", tmp_path / "out", *texts(folder))
+    assert shown.exit_code == 2
+    assert message in shown.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_table_that_no_machine_holds_is_refused(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("gnomon.memory.memory", lambda: 2**20)
+    shown = run(
+        "extend", folder / "learned", "--to", 200_000, "--method", "tile", "-o", tmp_path / "out", "--documents", 0
+    )
+    assert (shown.exit_code, "a table of 200000 positions needs about 25.6 MB" in shown.stderr) == (2, True)
+
+
+def test_settings_do_not_give_what_the_arguments_give(folder, tmp_path):
+    for key in ("method", "to", "kind", "model"):
+        shown = run(
+            "extend", folder / "rope", "--to", 128, "--method", "yarn", "-o", tmp_path / "x", "--set", f"{key}=1"
+        )
+        assert (shown.exit_code, f"{key} is no setting here" in shown.stderr) == (2, True)
+    shown = run("retrofit", folder / "rope", "--position", "t5", "-o", tmp_path / "x", "--set", "name=rope")
+    assert (shown.exit_code, "name is no setting here" in shown.stderr) == (2, True)
+
+
 def test_another_encoding_says_what_went_and_what_came(folder, tmp_path):
     shown = run("retrofit", folder / "learned", "--position", "t5", "--set", "n_buckets=8", "-o", tmp_path / "out",
                 "--length", 60, *texts(folder))  # fmt: skip

@@ -107,3 +107,9 @@ def test_training_shows_every_bucket_of_t5_and_a_range_of_distances_to_the_last(
     buckets = t5.bucket(-torch.arange(length)).tolist()
     assert set(buckets) == set(t5.bucket(-torch.arange(16 * length)).tolist())
     assert buckets.count(buckets[-1]) >= length // 2
+
+
+@pytest.mark.parametrize("text", ["rope,,", "rope,", ",rope", "rope,,alibi", "", " ", "rope, ,alibi"])
+def test_a_list_with_an_empty_name_is_refused(text):
+    with pytest.raises(BadValue, match="lists a name that is empty"):
+        split(text)

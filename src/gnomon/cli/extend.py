@@ -6,6 +6,7 @@ import click
 
 from gnomon.cli.config import plain_settings
 from gnomon.cli.options import (
+    TOKENS,
     TakesModel,
     device_option,
     import_option,
@@ -16,17 +17,18 @@ from gnomon.cli.options import (
 )
 from gnomon.cli.refitting import FORMATS, before_and_after, free, measure_options, report, save
 from gnomon.glossary import said
+from gnomon.memory import room_for
 
 TAKEN = ("model", "to", "method", "trained", "kind")  # what the arguments say
 
 
 @click.command("extend", cls=TakesModel)
 @click.argument("model")
-@click.option("--to", type=click.IntRange(min=2), required=True, help="Tokens that it shall read.")
+@click.option("--to", type=TOKENS, required=True, help="Tokens that it shall read.")
 @click.option("--method", required=True, help="linear, ntk, yarn, llama3, dynamic; interpolate, tile, zero.")
 @click.option("--output", "-o", type=click.Path(path_type=Path), required=True, help="New folder.")
 @click.option("--format", "kind", type=click.Choice(FORMATS), default="hf", show_default=True, help="What is written.")
-@click.option("--trained", type=click.IntRange(min=1), help="Length it was trained to.  [default: what its files say]")
+@click.option("--trained", type=TOKENS, help="Length it was trained to.  [default: what its files say]")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of the method: beta_fast=16.")
 @measure_options
 @device_option
@@ -69,6 +71,9 @@ def command(
     free(output)
     set_threads(threads)
     old = load(model, device=device)
+    c = old.config
+    if count:
+        room_for(4 * to * c.d_model * max(c.n_layers, 1), f"reading {to} tokens at once", "give --documents 0, or less")
     refit = extend(old, to, method, trained, **plain_settings(sets=settings, taken=TAKEN))
     found = before_and_after(old, refit.model, sources, to, count, quiet, lang)
     save(refit.model, output, kind)

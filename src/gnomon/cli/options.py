@@ -130,6 +130,9 @@ def imports_again(ctx: click.Context) -> str:
     return "".join(f" --import {shlex.quote(name)}" for name in ctx.meta.get(IMPORTED, ()))
 
 
+TOKENS = click.IntRange(1, 2**31 - 1)  # beyond it no runtime counts positions
+
+
 import_option = click.option(
     "--import",
     metavar="MODULE",

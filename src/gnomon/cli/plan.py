@@ -125,11 +125,16 @@ def _windows(c: "ModelConfig", w: Words) -> str:
 
 
 def _tied_or_not(planned: "Plan", w: Words) -> list[str]:
-    """What a table for the output alone would cost; nothing where there is no such output."""
+    """What a table for the head alone would cost; nothing where there is no head over the vocabulary."""
     if planned.tied == planned.untied:
         return []
-    more = f"   {w.number(planned.untied / planned.tied - 1, '+.1%')}"
-    return [_row(w("tied"), w.number(planned.tied)), _row(w("untied"), w.number(planned.untied)) + more, ""]
+    c, more = planned.config, w.number(planned.untied / planned.tied - 1, "+.1%")
+    shared = c.architecture == "encoder-decoder" and c.source_vocab_size is None
+    return [
+        _row(w("tied"), w.number(planned.tied)) + f"   {w('tied_note')}",
+        _row(w("untied"), w.number(planned.untied)) + f"   {more}, {w('untied_shared' if shared else 'untied_note')}",
+        "",
+    ]
 
 
 def _of_the_cache(planned: "Plan", w: Words) -> str:

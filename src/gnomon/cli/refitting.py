@@ -77,7 +77,7 @@ def measured(model: "Model", rows: "Ints", name: str, quiet: bool, w: Words) -> 
 
     assert isinstance(model, DecoderOnly)
     about = w("measuring", name=w(name))
-    with tqdm(total=len(rows), desc=about, unit="doc", leave=False, disable=quiet) as bar:
+    with tqdm(total=len(rows), desc=about, unit="doc", leave=False, disable=quiet or None) as bar:
         return by_position(model, rows, lambda: bar.update(1))
 
 

@@ -24,7 +24,7 @@ class Progress:
         self._per_step = per_step
         terminal = sys.stderr.isatty()
         self._bar = tqdm(
-            total=steps * per_step, unit=" tokens", unit_scale=True, disable=quiet or not jobs, leave=False,
+            total=steps * per_step, unit=" tokens", unit_scale=True, disable=quiet or not jobs or None, leave=False,
             dynamic_ncols=True, mininterval=0.2 if terminal else 15.0, smoothing=0.1,
         )  # fmt: skip
 
@@ -58,7 +58,7 @@ class Progress:
 
 def counter(text: str, quiet: bool) -> Callable[[int, int], None]:
     """A function of (done, total) that shows how far something is, once it takes longer than a second."""
-    bar = tqdm(total=0, desc=text, unit="B", unit_scale=True, leave=False, disable=quiet, delay=1)
+    bar = tqdm(total=0, desc=text, unit="B", unit_scale=True, leave=False, disable=quiet or None, delay=1)
 
     def show(done: int, total: int) -> None:
         bar.total = total

@@ -177,8 +177,13 @@ def split(text: str) -> list[str]:
 
     >>> split("rope, rope(base=200, fraction=0.5),alibi")
     ['rope', 'rope(base=200, fraction=0.5)', 'alibi']
+
+    BadValue where nothing stands between two commas.
     """
-    return [part.strip() for part in re.split(r",(?![^(]*\))", text) if part.strip()]
+    parts = [part.strip() for part in re.split(r",(?![^(]*\))", text)]
+    if not all(parts):
+        raise BadValue(f"{text!r} lists a name that is empty: give names with one comma between two of them")
+    return parts
 
 
 def as_text(position: str | Spec) -> str:

@@ -15,7 +15,8 @@ from gnomon.positions import Spec
 
 #: part -> a piece of the parameter's name that tells it; the first that fits
 PARTS: Mapping[str, tuple[str, ...]] = {
-    "tokens": ("input.tokens.", "input.types."),
+    "tokens": ("input.tokens.",),
+    "segments": ("input.types.",),
     "positions": ("input.position.", ".positions."),
     "attention": (".attention.", ".cross."),
     "feed_forward": (".ffn.",),
@@ -28,8 +29,9 @@ PARTS: Mapping[str, tuple[str, ...]] = {
 class Plan:
     """The numbers of one model.
 
-    parts    parameters of each part: tokens, positions, attention, feed_forward, norms, head
+    parts    parameters of each part: tokens, segments, positions, attention, feed_forward, norms, head
     tied     all of them when the head uses the token table; untied: when it has a table of its own
+             (source and target of an encoder-decoder share theirs either way, unless source_vocab_size is given)
     """
 
     config: ModelConfig
@@ -44,9 +46,9 @@ class Plan:
 
     @property
     def input_layer(self) -> int:
-        """Parameters of the input layer: the token table, and positions where they come in at the input."""
+        """Parameters of the input layer: the tables of tokens and segments, and positions where they come in there."""
         at_input = isinstance(self.config.position, Spec) and self.config.position.acts == "input"
-        return self.parts["tokens"] + (self.parts["positions"] if at_input else 0)
+        return self.parts["tokens"] + self.parts["segments"] + (self.parts["positions"] if at_input else 0)
 
     @property
     def numbers_per_token(self) -> int:

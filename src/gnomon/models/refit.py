@@ -13,6 +13,7 @@ import torch
 from gnomon.embed import Placing
 from gnomon.errors import BadValue, unknown
 from gnomon.glossary import said
+from gnomon.memory import room_for
 from gnomon.models.architectures import build
 from gnomon.models.as_built import held
 from gnomon.models.config import ModelConfig, as_position
@@ -107,6 +108,7 @@ def _scaled(spec: Spec, factor: float, method: str, trained: int, options: Mappi
 def _grown(model: Model, old: ModelConfig, to: int, method: str) -> Refit:
     if method not in TABLE_METHODS:
         raise unknown("way to grow a learned table", method, TABLE_METHODS)
+    room_for(8 * to * model.config.d_model, f"a table of {to} positions", "give less")
     tables = {f"{name}.position": layer.position for name, layer in model.named_modules() if isinstance(layer, Placing)}
     longer = {
         f"{name}.weight": table.grow(to, method).weight  # type: ignore[arg-type]

@@ -201,7 +201,7 @@ def f1_measures(found: Sequence[Found]) -> dict[str, Measure]:
 
 def read(documents: Iterable[Document], tokenizer: Tokenizer, quiet: bool) -> Iterator[Source]:
     """Python files as tokens with labels; what is not Python is left out."""
-    for document in tqdm(documents, desc="labelling", unit=" files", leave=False, disable=quiet, delay=1):
+    for document in tqdm(documents, desc="labelling", unit=" files", leave=False, disable=quiet or None, delay=1):
         try:
             spans = python_spans(document.text)
         except BadInput:

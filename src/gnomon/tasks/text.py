@@ -69,7 +69,9 @@ class TextKind(Kind):
 
 def stored(corpus: Corpus, tokenizer: Tokenizer, quiet: bool) -> TokenStore:
     """The corpus as token ids, encoded where the cache does not hold them yet."""
-    with tqdm(total=0, desc="tokenizing", unit="B", unit_scale=True, leave=False, disable=quiet, delay=1) as bar:
+    with tqdm(
+        total=0, desc="tokenizing", unit="B", unit_scale=True, leave=False, disable=quiet or None, delay=1
+    ) as bar:
 
         def progress(done: int, total: int) -> None:
             bar.total = total
