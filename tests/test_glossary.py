@@ -1,7 +1,8 @@
 """One glossary in three languages: every text is there three times, with the same fields (S27)."""
 
+import ast
 import pickle
-import string
+import re
 from copy import deepcopy
 
 import click
@@ -14,15 +15,26 @@ from gnomon.errors import BadValue
 from gnomon.glossary import LANGUAGES, glossary, grouped, localized, numeral, said, translated, words
 from gnomon.positions import get
 
-TEXTS = [(group, key, texts) for group, keys in glossary().items() for key, texts in keys.items()]
+FIELDS = re.compile(r"\{(\w+)[^}]*\}")
 
 
-@pytest.mark.parametrize(("group", "key", "texts"), TEXTS, ids=[f"{group}.{key}" for group, key, _ in TEXTS])
-def test_a_text_is_there_in_every_language_with_the_same_fields(group, key, texts):
-    assert list(texts) == list(LANGUAGES)
-    assert all(text.strip() == text and text for text in texts.values())
-    fields = {lang: sorted(name for _, name, _, _ in string.Formatter().parse(t) if name) for lang, t in texts.items()}
-    assert len({tuple(names) for names in fields.values()}) == 1, fields
+@pytest.mark.parametrize("group", glossary())
+def test_each_text_of_a_group_is_there_in_every_language_with_the_same_fields(group):
+    wrong = []
+    for key, texts in glossary()[group].items():
+        fields = {tuple(sorted(FIELDS.findall(text))) for text in texts.values()}
+        same = group == "phrases" or len(fields) == 1  # a phrase has no fields: its braces are its own
+        if (
+            list(texts) != list(LANGUAGES)
+            or not same
+            or not all(text.strip() == text and text for text in texts.values())
+        ):
+            wrong.append((key, texts))
+    assert not wrong
+
+
+def test_a_phrase_is_named_by_its_english():
+    assert all(key == texts["en"] for key, texts in glossary()["phrases"].items())
 
 
 def test_commands_offer_the_languages_that_the_glossary_has():
@@ -130,3 +142,26 @@ def test_an_encoding_called_as_a_lesson_calls_it_is_suggested_by_its_name(word, 
 def test_a_way_to_combine_called_as_a_lesson_calls_it_is_suggested_by_its_name(word, name):
     with pytest.raises(BadValue, match=f"unknown way to combine '{word}': did you mean '{name}'"):
         InputLayer(8, 8, combine=word)
+
+
+def asked_for(package):
+    """(file, group or None, key) of each text that the package asks the glossary for by a literal."""
+    for file in sorted(package.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Call(func=ast.Name(id="said" | "in_words"), args=[ast.Constant(group), ast.Constant(key), *_]):
+                    yield file.name, group, key
+                case ast.Call(func=ast.Call(func=ast.Name(id="words"), args=[ast.Constant(group), *_]),
+                              args=[ast.Constant(key), *_]):  # fmt: skip
+                    yield file.name, group, key
+                case ast.Call(func=ast.Name(id="w"), args=[ast.Constant(str(key)), *_]):
+                    yield file.name, None, key
+
+
+def test_every_text_that_the_package_asks_for_is_there(root):
+    asked = list(asked_for(root / "src" / "gnomon"))
+    known = glossary()
+    everywhere = {key for keys in known.values() for key in keys}
+    missing = [(file, group, key) for file, group, key in asked if key not in (known[group] if group else everywhere)]
+    assert not missing
+    assert len(asked) > 200
