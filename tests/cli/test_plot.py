@@ -100,7 +100,7 @@ def test_a_trained_models_table_is_taken_from_its_run():
     assert "random start" not in report["alt"]
     result = CliRunner().invoke(cli, ["plot", "rope", "--run", "run"])
     assert result.exit_code == 2
-    assert "has no rope: its position encoding is learned" in result.stderr
+    assert "has no 'rope': its position encoding is 'learned'\n" in result.stderr
 
 
 def test_a_bidirectional_run_is_drawn_to_both_sides():

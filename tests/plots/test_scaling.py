@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from matplotlib.scale import InvertedLogTransform
 
 import gnomon as gn
 from gnomon import plots
@@ -55,3 +56,14 @@ def test_the_same_seed_gives_the_same_numbers_and_another_seed_others():
 def test_nothing_can_be_drawn_from_nothing():
     with pytest.raises(gn.BadValue, match="at least 1"):
         plots.saturation(d_k=0)
+    with pytest.raises(gn.BadValue, match="one key .* take keys >= 2"):
+        plots.scaling(keys=1)
+
+
+@pytest.mark.parametrize("rounding", [-np.inf, np.inf])
+def test_its_axes_do_not_hang_on_the_last_bit_of_a_power(monkeypatch, rounding):
+    exact = InvertedLogTransform.transform_non_affine
+    monkeypatch.setattr(
+        InvertedLogTransform, "transform_non_affine", lambda self, x: np.nextafter(exact(self, x), rounding)
+    )
+    plots.scaling(d_k=1, keys=2, draws=10)

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from matplotlib.scale import InvertedLogTransform
 
 import gnomon as gn
 from gnomon import plots
@@ -18,6 +19,26 @@ def test_pairs_that_complete_a_turn_are_those_whose_wavelength_fits(base, traine
     assert facts["complete_a_turn"] == sum(wave <= trained for wave in waves)
     assert facts["pairs"] == 64
     assert facts["longest"] == pytest.approx(max(waves))
+
+
+@pytest.mark.parametrize("rounding", [-np.inf, np.inf])
+@pytest.mark.parametrize(("what", "sizes"), [("rope", {"d_head": 64}), ("rope", {"d_head": 2}), ("sinusoidal", {})])
+def test_logarithmic_axes_do_not_hang_on_the_last_bit_of_a_power(monkeypatch, rounding, what, sizes):
+    """Processors differ in the last bit of 10^x: axes fitted to one line may get equal limits, and matplotlib warns."""
+    exact = InvertedLogTransform.transform_non_affine
+    monkeypatch.setattr(
+        InvertedLogTransform, "transform_non_affine", lambda self, x: np.nextafter(exact(self, x), rounding)
+    )
+    for trained in (1, 100, 2048):
+        plots.wavelengths(what, trained, **sizes)
+
+
+def test_every_wavelength_and_the_training_length_lie_within_the_axes():
+    for trained in (1, 10**7):
+        [axes] = plots.wavelengths("rope", trained, d_head=64).figure.axes
+        low, high = axes.get_ylim()
+        assert low < min(2 * math.pi, trained)
+        assert high > max(2 * math.pi * 10_000 ** (62 / 64), trained)
 
 
 def test_the_last_pair_of_a_sinusoid_of_512_has_a_period_of_60611_tokens():

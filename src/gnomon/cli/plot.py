@@ -117,7 +117,7 @@ def _views(what: str) -> list[str]:
     }  # fmt: skip
     views = of_place[cls.acts]
     if not views:
-        raise BadValue(f"{what} adds, turns and subtracts nothing: there is nothing to draw")
+        raise BadValue(f"{what!r} adds, turns and subtracts nothing: there is nothing to draw")
     if cls is Sinusoidal:
         return [*views, "wavelengths"]
     if cls is RoPE:
@@ -148,8 +148,9 @@ def _encoding(
             if position.acts == "score":
                 typed["causal"] = model.config.causal
             return position
-    found = sorted({position.name for position in there if position is not None})
-    raise BadValue(f"the model in {run} has no {what}: its position encoding is {' and '.join(found)}")
+    names = {position.name for position in there if position is not None}
+    found = " and ".join(map(repr, sorted(names - {"none"}))) or "'none'"
+    raise BadValue(f"the model in {run} has no {what!r}: its position encoding is {found}")
 
 
 def _translator(run: Path | None, settings: tuple[str, ...], typed: dict[str, object]) -> "EncoderDecoder":

@@ -62,6 +62,8 @@ def jacobian_norm(p: FloatArray) -> FloatArray:
 
 def scaling(d_k: int = 512, keys: int = 16, draws: int = 20000, seed: int = 0, lang: str = "en") -> Picture:
     """Softmax weights with and without the division by sqrt(d_k), and the Jacobian's norm as the width grows."""
+    if keys < 2:
+        raise BadValue(f"a softmax over one key always gives 1 and has no gradient to draw: take keys >= 2, got {keys}")
     w = words("plots", lang)
     widths = sorted({*(2**n for n in range(11)), d_k})
     measured = {
@@ -70,6 +72,8 @@ def scaling(d_k: int = 512, keys: int = 16, draws: int = 20000, seed: int = 0, l
     title, note = w("scaling_title"), w("scaling_note", keys=keys)
     with drawing():
         figure, [[left, right]] = panels(title, note, (8.8, 4.2), columns=2, widths=(1, 1.15))
+        right.set(xscale="log", yscale="log", xlabel=w("head_width"), ylabel=w("jacobian"), xlim=(1, max(widths)))
+        right.set_ylim(1e-5, 1)
         places = np.arange(1, keys + 1)
         for scaled, name, colour, shift in ((True, "scaled", BLUE, 0.2), (False, "unscaled", ORANGE, -0.2)):
             shown = measured[d_k, scaled]
@@ -87,8 +91,6 @@ def scaling(d_k: int = 512, keys: int = 16, draws: int = 20000, seed: int = 0, l
             )  # fmt: skip
             right.plot([d_k], [at], "o", color=colour, markersize=5)
         left.set(xlabel=w("keys_sorted", width=d_k), ylabel=w("attention_weight"), ylim=(0, 1))
-        right.set(xscale="log", yscale="log", xlabel=w("head_width"), ylabel=w("jacobian"), xlim=(1, max(widths)))
-        right.set_ylim(1e-5, 1)
         right.grid(axis="y")
         plain_numbers(right.xaxis)
         left.set_xticks([1, *range(4, keys + 1, 4)])

@@ -33,6 +33,8 @@ def wavelengths(
     with drawing():
         figure, [[axes]] = panels(title, note, (7.2, 4.4))
         axes.set(yscale="log", xlabel=w("pair"), ylabel=w("wavelength_tokens"), xlim=(-1, len(waves)))
+        # Set, because matplotlib would choose them from the first line alone, whose ends rounding may tear apart.
+        axes.set_ylim(min(waves.min(), trained) / 2, max(waves.max(), trained) * 2)
         axes.grid(axis="y")
         axes.axhline(trained, color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)))
         axes.annotate(
