@@ -26,9 +26,24 @@ def result(folder):
 @pytest.mark.slow
 def test_it_says_what_it_will_do_and_how_long_it_takes(result):
     assert result.exit_code == 0, result.output
-    assert "3 models, 2 layers of width 128, that differ in position only: none, learned, alibi." in result.stderr
+    assert "3 models, 2 layers of width 128, that differ in position only: “none” (no position), learned, alibi." in (
+        result.stderr
+    )
     assert re.search(r"Text: stdlib, [\d.]+ MB in \d+ documents .*, sha256 [0-9a-f]{12}", result.stderr)
-    assert re.search(r"About [\d.]+ (seconds|minutes) on this machine", result.stderr)
+    span = r"[\d.]+ (seconds|minutes)"
+    assert re.search(rf"About {span} on this machine. .* the first after about {span}", result.stderr)
+
+
+@pytest.mark.slow
+def test_the_table_grows_by_a_line_as_each_model_ends(result):
+    """On the way, below the head and the trigram's line; the numbers are those of the table at the end."""
+    lines = result.stderr.splitlines()
+    start = next(n for n, line in enumerate(lines) if line.startswith("byte trigram"))
+    assert "n = 8" in lines[start - 1]
+    assert [line.split()[0] for line in lines[start + 1 : start + 4]] == ["none", "learned", "alibi"]
+    for line in lines[start : start + 4]:
+        numbers = re.findall(r"\d\.\d{3}|n/a", line)
+        assert re.search(rf"^{line.split('  ')[0]} +{' +'.join(numbers[:5])}", result.stdout, re.MULTILINE), line
 
 
 @pytest.mark.slow
@@ -84,10 +99,11 @@ def test_another_demo_does_not_write_over_it(result, folder):
     assert "train.steps 2 there, 3 here" in other.stderr
 
 
-def test_by_default_all_six_are_trained():
+def test_by_default_all_six_are_trained_the_most_telling_pair_first():
     from gnomon.lab import Settings
 
-    assert Settings().positions == ("none", "sinusoidal", "learned", "rope", "alibi", "t5")
+    assert Settings().positions[:2] == ("alibi", "rope")
+    assert set(Settings().positions) == {"none", "sinusoidal", "learned", "rope", "alibi", "t5"}
     assert Settings().lengths == [64, 128, 256, 512, 1024]
 
 

@@ -126,6 +126,25 @@ def test_encodings_of_ones_own_join_by_import(texts, tmp_path):
     assert still["bits"] == none["bits"]  # it does nothing
 
 
+def test_encodings_of_ones_own_join_from_a_file_at_two_workers(texts, tmp_path):
+    """The worker that trains "none" must know "still" too, and must have imported what makes it: a class of another
+    module, which alone does not know its name."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "my_maker.py").write_text(
+        f"def make():\n    {MINE.strip().replace(chr(10), chr(10) + '    ')}\n"
+    )
+    (tmp_path / "mine" / "my_made.py").write_text("from my_maker import make\nmake()\n")
+    tiny = ["2" if word == "1" and TINY[n - 1] == "--workers" else word for n, word in enumerate(TINY)]
+    result = run("--import", "mine/my_made.py", *tiny, "--positions", "still,none", "--json", texts)
+    from gnomon.positions import base
+
+    base._REGISTRY.pop("still", None)
+    assert result.exit_code == 0, result.output
+    data = json.loads(result.stdout)
+    assert data["about"]["machine"]["workers"] == 2
+    assert [row["label"] for row in data["rows"]] == ["still", "none"]
+
+
 def test_minutes_become_steps(texts, monkeypatch):
     monkeypatch.setattr("gnomon.lab.budget.seconds_per_step", lambda settings, vocab_size: 1.0)
     tiny = [word for word in TINY if word not in ("--steps", "2")]

@@ -108,6 +108,38 @@ def test_import_finds_a_module_in_the_current_folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
+    "given", ["mine/my_filed_module.py", "./mine/my_filed_module.py", "{folder}/my_filed_module.py"]
+)
+def test_import_takes_a_file_too(tmp_path, monkeypatch, given):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "my_filed_module.py").write_text("loaded = True")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    echoed("--import", given.format(folder=tmp_path / "mine"))
+    assert sys.modules.pop("my_filed_module").loaded
+    assert str(tmp_path / "mine") in sys.path  # where worker processes find it by its name
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        ("nowhere/mine.py", "there is no such Python file"),
+        ("./folder", "there is no such Python file"),
+        ("folder/json.py", "another module is called json already"),
+    ],
+)
+def test_a_file_that_cannot_be_imported_is_one_line_and_exit_2(tmp_path, monkeypatch, file, expected):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "json.py").write_text("")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [place for place in sys.path if place != ""])
+    result = CliRunner().invoke(cli, ["echo", "--import", file])
+    assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1)
+    assert f"--import {file}: " in result.stderr
+    assert expected in result.stderr
+
+
+@pytest.mark.parametrize(
     ("content", "name", "expected"),
     [
         (None, "my_absent_module", "there is no such module"),

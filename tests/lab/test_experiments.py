@@ -115,9 +115,24 @@ def test_encodings_of_ones_own_are_measured_like_all_others(my_module, settings,
     assert "slow" in report.table()
 
 
+def test_every_worker_knows_every_encoding_not_only_the_one_it_trains(my_module, settings, corpus, tmp_path):
+    """Each worker reads settings that name all encodings; here one of them trains none of the user's."""
+    lab = prepare(replace(settings, positions=("slow", "alibi", "rope")), corpus, tmp_path / "lab", quiet=True)
+    done = []
+    run_jobs(lab.jobs(), 2, lambda job, event: done.append(job.trial.label) if event["event"] == "done" else None)
+    assert sorted(done) == ["alibi", "rope", "slow"]
+
+
+def test_modules_that_were_imported_reach_every_job(my_module, settings, corpus, tmp_path):
+    """An encoding that a module makes by a function of another one is known only after both were imported."""
+    two = replace(settings, positions=("slow", "alibi"))
+    jobs = prepare(two, corpus, tmp_path / "lab", True, ("json", "my_lab_encoding")).jobs()
+    assert [job.modules for job in jobs] == [("json", "my_lab_encoding")] * 2
+
+
 def test_an_encoding_of_the_calling_script_is_measured_in_its_process():
-    jobs = [type("J", (), {"module": "__main__", "settings": None})(), None]
-    assert workers_for(jobs[:1], 2) == 1
+    jobs = [type("J", (), {"modules": ("json", "__main__"), "settings": None})(), None]
+    assert workers_for(jobs, 2) == 1
 
 
 def test_a_module_that_workers_cannot_import_is_named(settings, corpus, tmp_path):

@@ -10,7 +10,7 @@ import gnomon as gn
 from gnomon.data import Corpus, Tokenizer, TokenStore
 from gnomon.errors import BadInput
 from gnomon.lab import protocols
-from gnomon.lab.protocols import by_position, choose_targets, far_attention, nats_per_token, possible, surprise
+from gnomon.lab.protocols import choose_targets, far_attention, in_one_piece, nats_per_token, possible, surprise
 from gnomon.layout import Layout
 
 BYTES = Tokenizer.bytes()
@@ -109,11 +109,20 @@ def test_a_learned_table_has_no_meaning_past_its_end():
     assert possible(model("rope"), 10_000)
 
 
-def test_by_position_adds_up_what_each_place_of_a_window_pays(targets):
+def test_windows_in_one_piece_pay_at_each_place_what_the_logits_say(targets):
     m = model("alibi")
     rows = torch.from_numpy(targets.windows[:, :17])
-    direct = -m(rows[:, :-1]).detach().log_softmax(-1).gather(-1, rows[:, 1:, None])[..., 0].double().sum(0)
-    assert by_position(m, targets, 16) == pytest.approx(direct.numpy(), rel=1e-5)
+    direct = -m(rows[:, :-1]).detach().log_softmax(-1).gather(-1, rows[:, 1:, None])[..., 0].double()
+    assert in_one_piece(m, targets, 16) == pytest.approx(direct.numpy(), rel=1e-5)
+
+
+@pytest.mark.parametrize("factors", [(1,), (1, 3), (1, 2, 4)])
+@pytest.mark.parametrize("length", [4, 7, 8])
+def test_windows_in_one_piece_hold_the_surprise_at_the_longest_length(store, factors, length):
+    m, targets = model("rope"), choose_targets(store, length, factors, 2)
+    assert targets.of(in_one_piece(m, targets, targets.longest)) == pytest.approx(
+        surprise(m, targets, targets.longest), rel=1e-5
+    )
 
 
 def test_attention_that_is_spread_evenly_goes_far_by_counting(targets):

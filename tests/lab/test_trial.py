@@ -108,6 +108,16 @@ def test_a_learned_table_is_measured_up_to_its_end(settings, store, tokenizer):
     assert len(everywhere.by_position) == 32
 
 
+def test_measuring_reads_no_token_twice(settings, store, tokenizer):
+    """As many as the targets say, by which the time is told beforehand, and a few windows for the far attention."""
+    targets = choose_targets(store, 8, (1, 2, 4), 3)
+    model, read = build(settings, Trial("rope", "add", 0), tokenizer), []
+    model.input.register_forward_hook(lambda part, given, out: read.append(given[0].numel()))
+    measure(model, targets, settings)
+    assert len(targets.windows) >= 4
+    assert sum(read) == targets.tokens_read(settings.lengths) + 4 * targets.longest
+
+
 def test_what_is_kept_can_be_read_back(report, folder, settings):
     """The fixture `report` ran every trial: each folder holds a whole model, and what was measured of it."""
     for trial in settings.trials():

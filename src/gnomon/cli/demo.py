@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
-from gnomon.cli.experiments import free_folder, names, perform, quoted, show
-from gnomon.cli.options import import_option, json_option, lang_option, quiet_option, seed_option
+from gnomon.cli.experiments import as_typed, free_folder, names, perform, show
+from gnomon.cli.options import import_option, imports_again, json_option, lang_option, quiet_option, seed_option
 from gnomon.cli.output import print_json
 from gnomon.glossary import words
 
@@ -25,7 +25,10 @@ PROMPT = "def "
 @lang_option
 @json_option
 @quiet_option
+@click.pass_context
 def command(
+    ctx: click.Context,
+    /,
     positions: tuple[str, ...] | None,
     steps: int | None,
     length: int | None,
@@ -44,6 +47,7 @@ def command(
     """
     from gnomon.data import Corpus
     from gnomon.lab import Settings
+    from gnomon.lab.reading import listed
     from gnomon.lab.writing import best_model, write
 
     settings = Settings(seed=seed)
@@ -63,9 +67,9 @@ def command(
         return
     show(report, folder, quiet, lang)
     if not quiet and report.sample is not None:
-        w, model = words("lab", lang), quoted(best_model(report, folder))
+        w, model = words("lab", lang), as_typed(best_model(report, folder)) + imports_again(ctx)
         click.echo(
-            f"\n{w('writes', label=report.sample.label)}\n\n"
+            f"\n{w('writes', label=listed([report.sample.label], w))}\n\n"
             f"{_indented(report.sample.prompt + report.sample.text)}\n\n"
             f"{w('try_next')}\n"
             f"  gnomon generate {model} --prompt 'class '\n"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gnomon.cli.options import imported_modules
 from gnomon.glossary import Words, words
 
 if TYPE_CHECKING:
@@ -52,22 +53,23 @@ def perform(
 
     w = words("lab", lang)
     with locked(folder):
-        lab = prepare(settings, corpus, folder, quiet)
+        lab = prepare(settings, corpus, folder, quiet, imported_modules(click.get_current_context()))
         if not quiet:
             click.echo(_plan(lab, workers_for(lab.jobs(), workers), w), err=True)
         with _way_on(folder, w):
-            return perform(lab, workers, resume, quiet)
+            return perform(lab, workers, resume, quiet, lang)
 
 
 def _plan(lab: "Lab", workers: int, w: Words) -> str:
     from gnomon.lab.budget import estimate, seconds_per_step
+    from gnomon.lab.reading import listed
 
     s, corpus = lab.settings, lab.about
     trials = s.trials()
     tokens = s.train.steps * s.train.batch_size * s.train_length
     step = seconds_per_step(s, lab.tokenizer.vocab_size)
-    seconds = estimate(s, workers, step, lab.targets.tokens_read(s.lengths))
-    names = ", ".join(dict.fromkeys(trial.label for trial in trials))
+    one, seconds = estimate(s, workers, step, lab.targets.tokens_read(s.lengths))
+    names = listed(dict.fromkeys(trial.label for trial in trials), w)
     text = {
         "name": corpus["name"], "megabytes": corpus["bytes"] / 1e6, "documents": corpus["documents"],
         "held": corpus["held out"]["documents"], "sha256": corpus["sha256"][:12],
@@ -76,7 +78,8 @@ def _plan(lab: "Lab", workers: int, w: Words) -> str:
         w("plan_models", count=len(trials), layers=s.model.n_layers, width=s.model.d_model, names=names),
         w("plan_text", **text),
         w("plan_training", tokens=tokens, trained=s.train_length, workers=workers, longest=s.lengths[-1]),
-        w("plan_time", time=_time(seconds, w), folder=lab.folder),
+        w("plan_time", time=_time(seconds, w), first=_time(one, w)),
+        w("plan_end", folder=lab.folder),
     ]
     return "".join(f"{line}\n" for line in lines)
 
@@ -112,9 +115,9 @@ def show(report: "Report", folder: Path, quiet: bool, lang: str) -> None:
     click.echo(w("where", page=folder / "report.html", folder=f"{folder}/"))
 
 
-def quoted(path: Path) -> str:
+def as_typed(path: Path) -> str:
     """A path as it must be typed."""
     return shlex.quote(str(path))
 
 
-__all__ = ["free_folder", "names", "numbers", "perform", "quoted", "show"]
+__all__ = ["as_typed", "free_folder", "names", "numbers", "perform", "show"]

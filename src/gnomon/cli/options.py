@@ -96,38 +96,58 @@ lang_option = click.option(
 quiet_option = click.option("--quiet", "-q", is_flag=True, help="No progress, only the result.")
 
 
-IMPORTED = "gnomon.imported"  # where a command's context keeps the modules it was given
+IMPORTED = "gnomon.imported"  # where a command's context keeps {what was typed: the module it names}
 
 
-def _import_modules(ctx: click.Context, param: click.Parameter, modules: tuple[str, ...]) -> None:
-    """Import each of `modules`, found from the current folder too, so that what they register is known by name."""
-    if not modules:
-        return
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
-    for name in modules:
-        _import_module(name)
-    ctx.meta[IMPORTED] = modules
+def _import_modules(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> None:
+    """Import each of `given`, found from the current folder too, so that what they register is known by name."""
+    if given:
+        _look_first_in(Path.cwd())
+        ctx.meta[IMPORTED] = {name: _import_module(name) for name in given}
 
 
-def _import_module(name: str) -> None:
+def _look_first_in(folder: Path) -> None:
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+
+
+def _import_module(given: str) -> str:
+    """Import a module by its name or its file, and return the name."""
+    file = Path(given).expanduser() if given.endswith(".py") or Path(given).name != given else None
+    if file is not None and not (file.is_file() and file.suffix == ".py"):
+        raise BadValue(
+            f"--import {given}: there is no such Python file. Give a module's name, or a file such as mine.py"
+        )
+    name = given if file is None else file.stem
+    if file is not None:
+        _look_first_in(file.resolve().parent)
     try:
-        import_module(name)
+        module = import_module(name)
     except ModuleNotFoundError as error:
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
             raise BadValue(
-                f"--import {name}: there is no such module in {Path.cwd()} or among the installed ones. "
-                "Give a module's name, such as my_encoding for my_encoding.py."
+                f"--import {given}: there is no such module in {Path.cwd()} or among the installed ones. "
+                "Give a module's name, such as my_encoding for my_encoding.py, or the file itself."
             ) from error
-        raise BadValue(f"--import {name}: it imports {error.name!r}, which is not installed.") from error
+        raise BadValue(f"--import {given}: it imports {error.name!r}, which is not installed.") from error
     except Exception as error:  # a user's module may fail in any way while it is imported
-        raise BadValue(f"--import {name}: importing it failed with {type(error).__name__}: {error}") from error
+        raise BadValue(f"--import {given}: importing it failed with {type(error).__name__}: {error}") from error
+    found = getattr(module, "__file__", None)
+    if file is not None and (found is None or Path(found).resolve() != file.resolve()):
+        raise BadValue(
+            f"--import {given}: another module is called {name} already ({found or 'built in'}). Rename the file."
+        )
+    return name
+
+
+def imported_modules(ctx: click.Context) -> tuple[str, ...]:
+    """The names of the modules that --import brought in, for processes that must import them too."""
+    return tuple(ctx.meta.get(IMPORTED, {}).values())
 
 
 def imports_again(ctx: click.Context) -> str:
     """What a command that goes on from this one must be given too: " --import MODULE" for each module, or nothing."""
-    return "".join(f" --import {shlex.quote(name)}" for name in ctx.meta.get(IMPORTED, ()))
+    return "".join(f" --import {shlex.quote(given)}" for given in ctx.meta.get(IMPORTED, {}))
 
 
 TOKENS = click.IntRange(1, 2**31 - 1)  # beyond it no runtime counts positions
@@ -140,7 +160,7 @@ import_option = click.option(
     is_eager=True,
     expose_value=False,
     callback=_import_modules,
-    help="Import a module of yours first, for the encodings it defines; may be repeated.",
+    help="Import a module of yours first, by name or file, for the encodings it defines; may be repeated.",
 )
 
 
@@ -178,6 +198,7 @@ __all__ = [
     "device_option",
     "dtype_option",
     "import_option",
+    "imported_modules",
     "imports_again",
     "json_option",
     "lang_option",

@@ -38,11 +38,10 @@ def seconds_per_step(settings: Settings, vocab_size: int) -> float:
     return statistics.median(times[1:])
 
 
-def rounds(settings: Settings, workers: int | None) -> float:
+def rounds(settings: Settings, workers: int | None) -> int:
     """How many models one process trains after another."""
-    trials = len(settings.trials())
-    many = min(trials, max(1, cores() // settings.threads) if workers is None else workers)
-    return trials / many
+    many = max(1, cores() // settings.threads) if workers is None else workers
+    return -(-len(settings.trials()) // many)
 
 
 def steps_for(minutes: float, settings: Settings, workers: int | None) -> int:
@@ -53,11 +52,11 @@ def steps_for(minutes: float, settings: Settings, workers: int | None) -> int:
     return max(1, round(60 * minutes * 5 / 6 / (rounds(settings, workers) * step * SLACK)))
 
 
-def estimate(settings: Settings, workers: int | None, step: float, tokens_read: int) -> float:
-    """Seconds to train and measure all models. step: seconds of one; tokens_read: by one model when it is measured."""
+def estimate(settings: Settings, workers: int | None, step: float, tokens_read: int) -> tuple[float, float]:
+    """Seconds to train and measure one model, and all. step: of one; tokens_read: by one model when it is measured."""
     per_token = step / (settings.train.batch_size * settings.train_length)
-    one = settings.train.steps * step + READING * per_token * tokens_read
-    return one * SLACK * rounds(settings, workers)
+    one = SLACK * (settings.train.steps * step + READING * per_token * tokens_read)
+    return one, one * rounds(settings, workers)
 
 
 __all__ = ["estimate", "seconds_per_step", "steps_for"]

@@ -16,6 +16,8 @@ from gnomon.data.corpus import STDLIB
 from gnomon.device import resolve_device
 from gnomon.embed.input import Combine
 from gnomon.errors import BadValue
+from gnomon.glossary import words
+from gnomon.lab.growing import Growing
 from gnomon.lab.machine import cores, machine
 from gnomon.lab.pool import run_jobs
 from gnomon.lab.prepare import Lab, Source, finished, prepare
@@ -23,6 +25,7 @@ from gnomon.lab.progress import Progress
 from gnomon.lab.report import Report, make_report
 from gnomon.lab.settings import PUBLISHED, Recipe, Settings, Size, as_texts
 from gnomon.lab.trial import Job, Measured
+from gnomon.lab.worker import Event
 from gnomon.positions import Spec
 
 
@@ -88,24 +91,34 @@ def experiment(
         return perform(prepare(settings, corpus, Path(folder), quiet), workers, resume, quiet)
 
 
-def perform(lab: Lab, workers: int | None = None, resume: bool = False, quiet: bool = True) -> Report:
-    """Train and measure what is left to do of a prepared experiment, and report on all of it."""
+def perform(lab: Lab, workers: int | None = None, resume: bool = False, quiet: bool = True, lang: str = "en") -> Report:
+    """Train and measure what is left to do of a prepared experiment, and report on all of it.
+
+    lang: of what is said on the way
+    """
     began = time.perf_counter()
     jobs = lab.jobs()
-    done = {job.trial: found for job in jobs if resume and (found := finished(job)) is not None}
-    left = [job for job in jobs if job.trial not in done]
-    many = workers_for(left, workers)
+    reused = {job.trial: found for job in jobs if resume and (found := finished(job)) is not None}
+    left = [job for job in jobs if job.trial not in reused]
+    many, table = workers_for(left, workers), Growing(lab, words("lab", lang))
     with Progress(left, quiet) as progress:
-        if done:
-            progress.say(f"taken from {lab.folder}: {', '.join(trial.label for trial in done)}")
-        run_jobs(left, many, progress.take)
-    measured = [done.get(job.trial) or Measured.load(job.folder) for job in jobs]
+
+        def take(job: Job, event: Event) -> None:
+            progress.take(job, event)
+            if event["event"] == "done":
+                progress.say(table.line(Measured.load(job.folder)))
+
+        if reused:
+            progress.say(table.taken(reused))
+        progress.say("\n".join([*table.heading, *map(table.line, reused.values())]))
+        run_jobs(left, many, take)
+    measured = [reused.get(job.trial) or Measured.load(job.folder) for job in jobs]
     spent = time.perf_counter() - began
     about = {
         "corpus": lab.about,
         "machine": {**machine(), "workers": many, "threads per worker": lab.settings.threads},
         "seconds": {"prepare": lab.seconds, "train and measure": spent, "total": lab.seconds + spent},
-        "reused": [trial.label for trial in done],
+        "reused": [trial.label for trial in reused],
     }
     return make_report(lab.settings, measured, lab.targets, lab.trigram, about)
 
@@ -117,7 +130,7 @@ def workers_for(jobs: Sequence[Job], workers: int | None) -> int:
     """
     if workers is not None and workers < 1:
         raise BadValue(f"workers must be at least 1, got {workers}")
-    if not jobs or any(job.module == "__main__" for job in jobs):
+    if not jobs or "__main__" in jobs[0].modules:
         return 1
     if workers is None:
         settings = jobs[0].settings

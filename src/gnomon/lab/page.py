@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gnomon.glossary import Words, translated, words
 from gnomon.lab.analysis import FLAT, Row
 from gnomon.lab.figures import NARROW, WIDE, by_position, extrapolation, paint, svg
-from gnomon.lab.reading import comparison, facts, percents, summary, verdict, whole
+from gnomon.lab.reading import comparison, facts, listed, percents, summary, verdict, whole
 from gnomon.lab.report import Report
 from gnomon.lab.table import costs
 
@@ -127,7 +127,7 @@ def _sample(report: Report, w: Words) -> list[str]:
     if report.sample is None:
         return []
     s = report.sample
-    told = w("sample", prompt=s.prompt, label=s.label)
+    told = w("sample", prompt=s.prompt, label=listed([s.label], w))
     return [_tag("h2", w("h_sample")), _tag("p", told), _tag("pre", s.prompt + s.text)]
 
 

@@ -124,7 +124,7 @@ def _feed(process: "subprocess.Popen[str]", todo: "SimpleQueue[Job]", events: "S
 def _died(process: "subprocess.Popen[str]", job: Job) -> Event:
     code = process.wait()
     how = f"was ended by signal {-code} (out of memory?)" if code < 0 else f"ended with code {code}"
-    return {"event": "failed", "kind": "BadInput", "message": f"the worker training {job.trial.label} {how}"}
+    return {"event": "failed", "kind": "BadInput", "message": f"the worker training {job.trial.label!r} {how}"}
 
 
 def _error(event: Event) -> Exception:

@@ -20,7 +20,7 @@ from gnomon.errors import BadInput, BadValue
 from gnomon.lab.machine import LIBRARIES, machine
 from gnomon.lab.progress import counter
 from gnomon.lab.protocols import Floats, Targets, choose_targets
-from gnomon.lab.settings import Settings, Trial
+from gnomon.lab.settings import Settings, Trial, parse
 from gnomon.lab.trial import Job, Measured, Text
 
 EXPERIMENT = "experiment.json"
@@ -42,6 +42,7 @@ class Lab:
     trigram: Floats  # (blocks, longest) nats that a byte trigram pays for each token of the targets' windows
     about: dict[str, Any]  # the corpus
     seconds: float  # that preparing took
+    modules: tuple[str, ...] = ()  # of the user's, that define encodings
 
     def jobs(self) -> list[Job]:
         """One job per trial."""
@@ -49,7 +50,6 @@ class Lab:
 
     def _job(self, trial: Trial) -> Job:
         cls = self.settings.fitted(trial.position).cls
-        module = "" if cls.__module__.startswith("gnomon.") else cls.__module__
         shared = {"training": self.training, "held_out": self.held_out}
         facts = {
             "trial": asdict(trial),
@@ -63,12 +63,15 @@ class Lab:
         identity = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
         return Job(
             trial=trial, settings=self.settings, tokenizer=str(self.folder.absolute()),
-            folder=str((self.folder / trial.folder).absolute()), module=module, identity=identity, **shared,
+            folder=str((self.folder / trial.folder).absolute()), modules=self.modules, identity=identity, **shared,
         )  # fmt: skip
 
 
-def prepare(settings: Settings, corpus: Source, folder: Path, quiet: bool) -> Lab:
-    """Read, split and tokenise the text, choose the targets, fit the trigram; all that can be wrong is found here."""
+def prepare(settings: Settings, corpus: Source, folder: Path, quiet: bool, imported: Sequence[str] = ()) -> Lab:
+    """Read, split and tokenise the text, choose the targets, fit the trigram; all that can be wrong is found here.
+
+    imported: modules that have made encodings known; those where the experiment's own are defined need no mention.
+    """
     began = time.perf_counter()
     text = corpus if isinstance(corpus, Corpus) else Corpus.open(corpus)
     claim(folder, settings, text)
@@ -103,7 +106,14 @@ def prepare(settings: Settings, corpus: Source, folder: Path, quiet: bool) -> La
         trigram=trigram_nats(training, held_out, held_out_store, targets),
         about=about,
         seconds=time.perf_counter() - began,
+        modules=_modules(settings, imported),
     )
+
+
+def _modules(settings: Settings, imported: Sequence[str]) -> tuple[str, ...]:
+    """The user's modules that a process must import before it can read the settings, which name all encodings."""
+    defining = (parse(text).cls.__module__ for text in settings.positions)
+    return tuple(dict.fromkeys([*imported, *(name for name in defining if not name.startswith("gnomon."))]))
 
 
 def claim(folder: Path, settings: Settings, corpus: Corpus) -> None:

@@ -22,10 +22,9 @@ class Progress:
         steps = sum(job.settings.train.steps for job in jobs)
         per_step = jobs[0].settings.train.batch_size * jobs[0].settings.train_length if jobs else 0
         self._per_step = per_step
-        terminal = sys.stderr.isatty()
         self._bar = tqdm(
             total=steps * per_step, unit=" tokens", unit_scale=True, disable=quiet or not jobs or None, leave=False,
-            dynamic_ncols=True, mininterval=0.2 if terminal else 15.0, smoothing=0.1,
+            dynamic_ncols=True, mininterval=0.2, smoothing=0.1,
         )  # fmt: skip
 
     def __enter__(self) -> Self:

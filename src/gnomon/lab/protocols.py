@@ -77,10 +77,14 @@ class Targets:
         np.add.at(summed, self.document, values)
         return summed
 
+    def of(self, read: Floats) -> Floats:
+        """(documents,) nats for each document's targets, from those of every token of the windows (blocks, longest)."""
+        return self.by_document(read[:, -self.n :].sum(1))
+
     def tokens_read(self, lengths: Sequence[int]) -> int:
-        """Tokens that a model reads when it is measured at these lengths, once by position, and once far out."""
+        """Tokens that a model reads when it is measured at these lengths, the first of them also far out."""
         per_target = sum(n / self.stride(n) for n in (*lengths, lengths[0]))
-        return round(self.n_tokens * per_target) + len(self.windows) * self.longest
+        return round(self.n_tokens * per_target)
 
     def stride(self, length: int) -> int:
         """How many targets are read off one window of `length` tokens: at most a quarter, so that each target has at
@@ -151,10 +155,10 @@ def surprise(model: DecoderOnly, targets: Targets, length: int, shift: int = 0) 
     return targets.by_document(nats)
 
 
-def by_position(model: DecoderOnly, targets: Targets, length: int) -> Floats:
-    """(length,) nats at each position of the targets' windows, cut to their first `length` tokens, summed over them."""
-    paid: Floats = nats_per_token(model, targets.windows[:, : length + 1], length).sum(0)
-    return paid
+def in_one_piece(model: DecoderOnly, targets: Targets, length: int) -> Floats:
+    """(blocks, length) nats at each position of the targets' windows, cut to their first `length` tokens. Whole windows
+    end in the targets: `targets.of(read)` is then the surprise at the longest length, without reading them twice."""
+    return nats_per_token(model, targets.windows[:, : length + 1], length)
 
 
 @torch.no_grad()
@@ -200,4 +204,4 @@ def _placed(length: int, shift: int) -> Layout:
     return Layout.dense(1, shift).then(length) if shift else Layout.dense(1, length)
 
 
-__all__ = ["Targets", "by_position", "choose_targets", "far_attention", "nats_per_token", "possible", "surprise"]
+__all__ = ["Targets", "choose_targets", "far_attention", "in_one_piece", "nats_per_token", "possible", "surprise"]

@@ -42,9 +42,9 @@ def ranked(places: tuple[Place, ...]) -> str:
     return "".join(parts) + (places[-1].label if places else "")
 
 
-def listed(rows: Iterable[Row], w: Words = ENGLISH) -> str:
+def listed(labels: Iterable[str], w: Words = ENGLISH) -> str:
     """Encodings in a sentence, in which the one that is called none must not read as nothing."""
-    return ", ".join(w("none") if row.label == "none" else row.label for row in rows)
+    return ", ".join(w("none") if label == "none" else label for label in labels)
 
 
 # ------------------------------------------------------------------ about one encoding
@@ -149,9 +149,9 @@ def summary(report: Report, w: Words = ENGLISH) -> list[str]:
     if longest > L:
         lines.append(w("best_longest", longest=longest, ranked=ranked(report.ranking[-1])))
         for kind in KINDS:
-            rows = [row for row in report.sorted_rows() if row.kind == kind]
-            if rows:
-                lines.append(w(f"those_{kind}", flat=whole(FLAT), breaks=whole(BREAKS), names=listed(rows, w)))
+            labels = [row.label for row in report.sorted_rows() if row.kind == kind]
+            if labels:
+                lines.append(w(f"those_{kind}", flat=whole(FLAT), breaks=whole(BREAKS), names=listed(labels, w)))
         lines += _agreement(report, w)
     lines.append(_worth(report, w))
     if report.few:
@@ -165,13 +165,13 @@ def _agreement(report: Report, w: Words) -> list[str]:
     factor = report.settings.lengths[-1] / report.settings.train_length
     odd = disagreements(report)
     if odd:
-        return [w("other_than_published", names=listed(odd, w))]
-    known = [row for row in report.sorted_rows() if published_kind(row.name, factor) is not None]
+        return [w("other_than_published", names=listed((row.label for row in odd), w))]
+    known = [row.label for row in report.sorted_rows() if published_kind(row.name, factor) is not None]
     return [w("as_published", names=listed(known, w))] if known else []
 
 
 def _worth(report: Report, w: Words) -> str:
-    above = [row for row in report.sorted_rows() if report.margins[row.label].value > WORTH]
+    above = [row.label for row in report.sorted_rows() if report.margins[row.label].value > WORTH]
     if not above:
         return w("worth", least=whole(-max(report.margins[row.label].value for row in report.rows)))
     return w("not_worth", worth=whole(-WORTH), names=listed(above, w))

@@ -140,7 +140,7 @@ def make_report(
     bootstrap = Bootstrap(targets.bytes_of_documents)
     edges = buckets(settings.lengths[-1])
     found = rows(measured, settings, Scale(bootstrap, edges, targets.n_bytes.sum(0), trigram.sum(0)))
-    guess = targets.by_document(trigram[:, -targets.n :].sum(1))
+    guess = targets.of(trigram)
     return Report(
         settings=settings,
         rows=tuple(found),

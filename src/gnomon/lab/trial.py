@@ -16,7 +16,7 @@ from gnomon.checkpoints.native import read_json, save_model
 from gnomon.data import LMBatches, Tokenizer, TokenStore, atomic
 from gnomon.device import resolve_device
 from gnomon.errors import BadInput
-from gnomon.lab.protocols import Targets, by_position, choose_targets, far_attention, possible, surprise
+from gnomon.lab.protocols import Targets, choose_targets, far_attention, in_one_piece, possible, surprise
 from gnomon.lab.settings import Settings, Trial
 from gnomon.models import DecoderOnly
 from gnomon.positions import PositionEncoding
@@ -50,7 +50,7 @@ class Job:
     held_out: Text
     tokenizer: str  # folder of tokenizer.json
     folder: str  # of the model, and of what is measured
-    module: str  # where the encoding is defined
+    modules: tuple[str, ...]  # of the user's, to be imported before the settings are read: these name all encodings
     identity: str  # the same for jobs that must give the same numbers
 
     def to_dict(self) -> dict[str, Any]:
@@ -67,6 +67,7 @@ class Job:
                 "settings": Settings.from_dict(data["settings"]),
                 "training": Text(**data["training"]),
                 "held_out": Text(**data["held_out"]),
+                "modules": tuple(data["modules"]),
             }
         )
 
@@ -224,10 +225,19 @@ def measure(model: DecoderOnly, targets: Targets, settings: Settings) -> Found:
     """Everything that is measured of a trained model."""
     lengths = settings.lengths
     L, longest = lengths[0], lengths[-1]
+    reach = max(n for n in lengths if possible(model, n))
+    read = in_one_piece(model, targets, reach)
+
+    def nats(n: int) -> list[float] | None:
+        if not possible(model, n):
+            return None
+        paid: list[float] = (targets.of(read) if n == longest else surprise(model, targets, n)).tolist()
+        return paid
+
     return Found(
-        nats=[surprise(model, targets, n).tolist() if possible(model, n) else None for n in lengths],
+        nats=[nats(n) for n in lengths],
         shifted=surprise(model, targets, L, longest - L).tolist() if possible(model, L, longest - L) else None,
-        by_position=by_position(model, targets, max(n for n in lengths if possible(model, n))).tolist(),
+        by_position=read.sum(0).tolist(),
         far=far_attention(model, targets, L) if possible(model, longest) else None,
     )
 

@@ -55,8 +55,8 @@ def run_here(data: Mapping[str, Any], tell: Callable[[Event], None]) -> None:
 
     from gnomon.lab.trial import Job, run
 
-    if data["module"]:
-        _import(data["module"])
+    for module in data["modules"]:
+        _import(module)
     job = Job.from_dict(dict(data))
     before = torch.get_num_threads()
     torch.set_num_threads(job.settings.threads)
@@ -67,7 +67,7 @@ def run_here(data: Mapping[str, Any], tell: Callable[[Event], None]) -> None:
 
 
 def _import(module: str) -> None:
-    """Import the module where an encoding of the user's defines itself."""
+    """Import a module of the user's, so that the encodings it defines are known by name."""
     try:
         import_module(module)
     except ModuleNotFoundError as error:
