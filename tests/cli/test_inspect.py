@@ -128,3 +128,13 @@ def test_both_stacks_of_an_encoder_decoder_are_named():
         "all layers of the encoder",
         "all layers of the decoder",
     ]
+
+
+def test_tokens_and_positions_of_sizes_far_apart_are_said():
+    args = ["inspect", "--preset", "mini-gpt", "--position", "sinusoidal"]
+    assert "root mean square" not in CliRunner().invoke(cli, args).output
+    unequal = CliRunner().invoke(cli, [*args, "--set", "embed_scale=1.0"]).output
+    assert "Tokens enter with size 0.02 and positions with 0.7" in unequal
+    assert "one is 35 times the other" in unequal
+    spanish = CliRunner().invoke(cli, [*args, "--set", "embed_scale=1.0", "--lang", "es"]).output
+    assert "Los tokens entran con tamaño 0.02" in spanish

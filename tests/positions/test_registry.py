@@ -13,6 +13,7 @@ import gnomon as gn
 from gnomon import Layout
 from gnomon.positions import NoPE, PositionEncoding, Spec
 from gnomon.positions.base import _REGISTRY
+from gnomon.positions.scaling import SCALINGS
 
 SIZES = {"d_model": 16, "d_head": 8, "n_heads": 2, "causal": True, "max_positions": 32}
 
@@ -299,3 +300,40 @@ def test_the_tables_sines_and_cosines_apart_are_its_channels():
     assert (sin.shape, cos.shape) == ((9, 4), (9, 3))
     assert (table[:, 0::2] == sin).all()
     assert (table[:, 1::2] == cos).all()
+
+
+# ------------------------------------------------------------------ asked for in other words
+
+
+@pytest.mark.parametrize("name", ["RoPE", "ALiBi", "T5", "Sinusoidal", "LEARNED", "None"])
+def test_names_may_be_written_as_in_the_papers(name):
+    assert gn.positions.get(name) == gn.positions.get(name.lower())
+
+
+@pytest.mark.parametrize("kind", SCALINGS)
+def test_a_scaling_taken_for_an_encoding_says_how_it_is_asked_for(kind):
+    with pytest.raises(gn.BadValue, match=f"'{kind}' is no position encoding: it scales the context of rope") as error:
+        gn.positions.get(kind)
+    asked = str(error.value).split(": ", 2)[-1].split("gn.positions.get", 1)[1]
+    assert eval(f"get{asked}", {"get": gn.positions.get}).options["scaling"]["kind"] == kind  # as it says
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"theta": 1e6}, "unknown option of rope 'theta': did you mean 'base'"),
+        ({"rope_scaling": {}}, "did you mean 'scaling'"),
+        ({"base": -1.0}, "must be above 0"),
+        ({"base": "ten"}, "base must be a number, got 'ten'"),
+        ({"scaling": {"kind": "yarn"}}, "yarn scaling takes factor, original_length"),
+        ({"scaling": {"kind": "yarm", "factor": 2.0}}, "unknown context scaling 'yarm': did you mean 'yarn'"),
+        ({"scaling": {"kind": "linear", "factor": 0.5}}, "at least 1"),
+        ({"scaling": {"kind": "linear", "factr": 2.0}}, "did you mean 'factor'"),
+        ({"scaling": {"kind": ["yarn"]}}, "unknown context scaling"),
+        ({"scaling": "yarn"}, "scaling must be"),
+        ({"scaling": {}}, "given as"),
+    ],
+)
+def test_what_no_model_could_use_is_refused_where_it_is_chosen(options, message):
+    with pytest.raises(gn.BadValue, match=message):
+        gn.positions.get("rope", **options)

@@ -129,7 +129,9 @@ def _any_model(run: Path | None, preset: str | None, changes: dict[str, Any]) ->
 
 
 def _positions_of(source: str, model: "Model", trained: int | None, w: Words, as_json: bool) -> None:
-    """What kind of position the model has."""
+    """What kind of position the model has, and whether tokens and positions enter at sizes that are far apart."""
+    from gnomon.embed import InputLayer
+
     c = model.config
     trained = c.max_positions if trained is None else trained
     found: list[dict[str, Any]] = [
@@ -137,8 +139,9 @@ def _positions_of(source: str, model: "Model", trained: int | None, w: Words, as
         for e in model.encodings()
         if e.name != "none" or c.at_input.name == "none"
     ]
+    unequal = [text for layer in model.modules() if isinstance(layer, InputLayer) if (text := layer.balance())]
     if as_json:
-        print_json({"model": source, "trained": trained, "encodings": found})
+        print_json({"model": source, "trained": trained, "encodings": found, "unequal_sizes": unequal})
         return
     sizes = {"layers": c.n_layers, "width": c.d_model, "heads": c.n_heads, "architecture": c.architecture}
     key, sizes = ("a_model", sizes) if trained is None else ("a_trained_model", {**sizes, "trained": trained})
@@ -148,6 +151,8 @@ def _positions_of(source: str, model: "Model", trained: int | None, w: Words, as
         click.echo("\n" + w("encoding_in", name=encoding["encoding"], layers=layers))
         for sentence in encoding["says"]:
             click.echo(f"    {translated(sentence, w.lang)}")
+    for sentence in unequal:
+        click.echo("\n" + translated(sentence, w.lang))
     if trained is None:
         click.echo("\n" + w("give_trained"))
 

@@ -14,7 +14,7 @@ from torch import nn
 
 from gnomon.embed.table import Scale, TokenEmbedding, check_shape
 from gnomon.errors import BadValue, checked, must_be, unknown
-from gnomon.glossary import synonyms
+from gnomon.glossary import said, synonyms
 from gnomon.layout import Layout, layout_of
 from gnomon.norm import Norm, build_norm
 from gnomon.positions.base import PositionEncoding, Spec, get, own_draws, wide
@@ -146,13 +146,8 @@ class InputLayer(Placing):
         tokens, position = self.sizes()
         if position is None or not min(tokens, position) * UNBALANCED < max(tokens, position):
             return ""
-        small, large = ("token", "position") if tokens < position else ("position", "token")
-        times = max(tokens, position) / min(tokens, position) if min(tokens, position) else float("inf")
-        return (
-            f"Token vectors enter with size {tokens:.2g} and positions with {position:.2g} (root mean square): the "
-            f"{large} is {times:.2g} times the {small}, which training hardly sees at first. embed_scale sets the size "
-            "of tokens, std that of a learned table."
-        )
+        times = max(tokens, position) / max(min(tokens, position), 1e-30)
+        return said("encodings", "unbalanced", tokens=f"{tokens:.2g}", position=f"{position:.2g}", times=f"{times:.2g}")
 
     def forward(
         self, ids: Int, at: Layout | None = None, types: Int | None = None, trace: Trace | None = None

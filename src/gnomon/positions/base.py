@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, Self, get_type_hints, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -46,6 +46,10 @@ class PositionEncoding(nn.Module):
     acts: ClassVar[Acts] = "nowhere"
     relative: ClassVar[bool] = False  #: scores depend on positions only through their differences
     beyond: ClassVar[str] = ""  #: what to expect past the training length, in a few words
+    not_names: ClassVar[Mapping[str, str]] = {}  #: what people look for by name though it is an option -> how to ask
+    options_elsewhere: ClassVar[
+        Mapping[str, str]
+    ] = {}  #: what other libraries call an option -> what it is called here
     one_sided: bool = False  #: built for causal attention: tokens ahead would all be told the same
 
     def __init_subclass__(cls) -> None:
@@ -226,6 +230,10 @@ class PositionEncoding(nn.Module):
         return None if b is None else b[0, :, 0], f"bias of each head (down) for keys 0 to {T - 1}, query {T - 1}"
 
     @classmethod
+    def check_options(cls, options: Mapping[str, Any]) -> None:
+        """Raise BadValue for options that are wrong whatever the sizes of the model; the constructor checks the rest."""
+
+    @classmethod
     def tiny(cls, **sizes: int) -> "Spec":
         """A small valid setting for tests and demonstrations; override where the defaults do not fit a tiny model."""
         return Spec(cls, MappingProxyType({}))
@@ -303,7 +311,9 @@ class Spec:
             raise BadValue(f"{self.name} needs {', '.join(missing)}; got {', '.join(sorted(sizes)) or 'nothing'}")
         try:
             return self._built(wanted, sizes)
-        except (TypeError, ArithmeticError, RuntimeError) as error:  # what torch and Python say of an impossible option
+        except BadValue:
+            raise
+        except (TypeError, ValueError, ArithmeticError, RuntimeError) as error:  # what torch and Python say of it
             raise BadValue(f"{self!r} cannot be built: {error}") from error
 
     def _built(self, wanted: Mapping[str, Any], sizes: Mapping[str, Any]) -> PositionEncoding:
@@ -358,6 +368,14 @@ def _parameters(cls: type[PositionEncoding]) -> dict[str, Any]:
     return {p.name: p.default for p in list(inspect.signature(cls.__init__).parameters.values())[1:]}
 
 
+def _kinds(cls: type[PositionEncoding]) -> dict[str, Any]:
+    """The annotations of the constructor, where they can be read."""
+    try:
+        return get_type_hints(cls.__init__)
+    except NameError:  # of a class of one's own
+        return {}
+
+
 def _discover() -> None:
     """Import every file of this package, so that a file dropped in is known without being listed anywhere."""
     package = importlib.import_module(__package__ or "gnomon.positions")
@@ -372,25 +390,34 @@ def names() -> list[str]:
 
 
 def encoding(name: str) -> type[PositionEncoding]:
-    """The class behind a name."""
-    must_be("the name of a position encoding", name, str)
+    """The class behind a name, whether it is written rope, RoPE or ROPE."""
+    how = f"one of {', '.join(sorted(_REGISTRY))}; a model takes a ready object as it is"
+    must_be("the name of a position encoding", name, str, how)
     if name not in _REGISTRY:
         _discover()
-    if name not in _REGISTRY:
-        raise unknown("position encoding", name, _REGISTRY, synonyms())
-    return _REGISTRY[name]
+    same = {known.casefold(): cls for known, cls in _REGISTRY.items()}
+    cls = _REGISTRY.get(name) or same.get(name.casefold())
+    if cls is not None:
+        return cls
+    for other in _REGISTRY.values():
+        if told := other.not_names.get(name.casefold()):
+            raise BadValue(f"{name!r} is no position encoding: {told}")
+    raise unknown("position encoding", name, _REGISTRY, synonyms())
 
 
 def get(name: str, **options: Any) -> Spec:
     """Choose an encoding by name: `get("rope", base=1e6)`. The model builds it, or you do with `.build(...)`.
 
-    Raises BadValue for an unknown name or option; the message lists the known ones.
+    Raises BadValue for an unknown name or option, listing the known ones, and for a value that no model could use.
     """
     cls = encoding(name)
-    known = _parameters(cls)
-    for option in options:
+    known, kinds = _parameters(cls), _kinds(cls)
+    for option, value in options.items():
         if option not in known:
-            raise unknown(f"option of {name}", option, known)
+            raise unknown(f"option of {cls.name}", option, known, cls.options_elsewhere)
+        if option in kinds:
+            must_be(option, value, kinds[option])
+    cls.check_options(options)
     plain = {k: v.to_dict() if isinstance(v, PlainData) else v for k, v in options.items()}
     return Spec(cls, MappingProxyType(plain))
 

@@ -16,7 +16,7 @@ from gnomon.errors import BadValue, unknown, wrong
 from gnomon.glossary import said
 from gnomon.layout import Layout, Positions, layout_of
 from gnomon.positions.base import PositionEncoding, Tables, wide
-from gnomon.positions.scaling import Scaling, plain_frequencies
+from gnomon.positions.scaling import SCALINGS, Scaling, how_to_ask, plain_frequencies
 from gnomon.positions.scaling import scaling as from_settings
 from gnomon.positions.waves import angles, check_base, turns
 from gnomon.shapes import Float, Int
@@ -32,6 +32,11 @@ class RoPE(PositionEncoding):
     acts = "rotation"
     relative = True
     beyond = "breaks at about 1.2 to 1.4 times"
+    not_names = {kind: how_to_ask(kind) for kind in SCALINGS}
+    options_elsewhere = {
+        "theta": "base", "rope_theta": "base", "rotary_emb_base": "base", "rope_scaling": "scaling", "factor": "scaling",
+        "partial_rotary_factor": "fraction", "rotary_pct": "fraction", "dim": "rotary_dim", "interleaved": "pairing",
+    }  # fmt: skip
 
     def __init__(
         self,
@@ -62,6 +67,14 @@ class RoPE(PositionEncoding):
             )
         self.scaling = None if scaling is None else from_settings(scaling)
         self.frequencies()  # what this width cannot have is known now
+
+    @classmethod
+    def check_options(cls, options: Mapping[str, Any]) -> None:
+        """A base and a scaling are wrong or right by themselves."""
+        if "base" in options:
+            check_base(options["base"])
+        if options.get("scaling") is not None:
+            from_settings(options["scaling"])
 
     def frequencies(self) -> list[float]:
         """theta_i of every pair, in radians per token, scaled if they are."""

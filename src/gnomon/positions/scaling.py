@@ -27,12 +27,12 @@ Linear(factor=4.0)
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any, ClassVar
 
 import torch
 
-from gnomon.errors import BadValue, unknown
+from gnomon.errors import BadValue, shown, unknown
 from gnomon.shapes import Float, Int
 
 
@@ -369,8 +369,8 @@ def scaling(settings: Scaling | Mapping[str, Any]) -> Scaling:
     if isinstance(settings, Scaling):
         return settings
     if not isinstance(settings, Mapping) or "kind" not in settings:
-        raise BadValue(f"a context scaling is given as {{'kind': 'linear', 'factor': 2.0}}; got {settings!r}")
-    if settings["kind"] not in SCALINGS:
+        raise BadValue(f"a context scaling is given as {{'kind': 'linear', 'factor': 2.0}}; got {shown(settings)}")
+    if not isinstance(settings["kind"], str) or settings["kind"] not in SCALINGS:
         raise unknown("context scaling", str(settings["kind"]), SCALINGS)
     cls, options = SCALINGS[settings["kind"]], {k: v for k, v in settings.items() if k != "kind"}
     known = [f.name for f in fields(cls)]
@@ -379,8 +379,16 @@ def scaling(settings: Scaling | Mapping[str, Any]) -> Scaling:
             raise unknown(f"setting of {cls.kind} scaling", option, known)
     try:
         return cls(**options)
-    except TypeError as error:
-        raise BadValue(f"{cls.kind} scaling takes {', '.join(known)}; got {settings!r}") from error
+    except (TypeError, OverflowError) as error:
+        raise BadValue(f"{cls.kind} scaling takes {', '.join(known)}; got {shown(settings)}") from error
+
+
+def how_to_ask(kind: str) -> str:
+    """How a scaling is asked for by somebody who took it for an encoding."""
+    example = {"factor": 4.0, "original_length": 4096, "short_factor": [1.0], "long_factor": [4.0], "fraction": 0.25}
+    needed = [f.name for f in fields(SCALINGS[kind]) if f.default is MISSING or f.name == "fraction"]
+    settings = {"kind": kind, **{name: example[name] for name in needed}}
+    return f"it scales the context of rope: gn.positions.get('rope', scaling={settings})"
 
 
 def plain_frequencies(base: float, d: int) -> list[float]:

@@ -7,7 +7,8 @@
 w_i = base^(-i/(D/2-1)); fairseq, Marian, Whisper). It breaks soon past the training length.
 """
 
-from typing import Literal, get_args
+from collections.abc import Mapping
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +41,12 @@ class Sinusoidal(PositionEncoding):
         if table not in get_args(Table):
             raise unknown("sinusoidal table", table, get_args(Table))
         self.d_model, self.base, self.table = d_model, base, table
+
+    @classmethod
+    def check_options(cls, options: Mapping[str, Any]) -> None:
+        """A base is wrong or right by itself."""
+        if "base" in options:
+            check_base(options["base"])
 
     def describe(self, trained: int | None = None) -> list[str]:
         """Wavelengths, and pairs that never complete a turn."""
