@@ -324,14 +324,16 @@ def test_a_scaling_taken_for_an_encoding_says_how_it_is_asked_for(kind):
         ({"theta": 1e6}, "unknown option of rope 'theta': did you mean 'base'"),
         ({"rope_scaling": {}}, "did you mean 'scaling'"),
         ({"base": -1.0}, "must be above 0"),
-        ({"base": "ten"}, "base must be a number, got 'ten'"),
+        ({"base": "ten"}, "must be above 0; got 'ten'"),
         ({"scaling": {"kind": "yarn"}}, "yarn scaling takes factor, original_length"),
         ({"scaling": {"kind": "yarm", "factor": 2.0}}, "unknown context scaling 'yarm': did you mean 'yarn'"),
         ({"scaling": {"kind": "linear", "factor": 0.5}}, "at least 1"),
         ({"scaling": {"kind": "linear", "factr": 2.0}}, "did you mean 'factor'"),
         ({"scaling": {"kind": ["yarn"]}}, "unknown context scaling"),
-        ({"scaling": "yarn"}, "scaling must be"),
+        ({"scaling": "yarn"}, "a context scaling is given as"),
         ({"scaling": {}}, "given as"),
+        ({"pairing": 3}, "pairing must be 'half' or 'interleaved', got 3"),
+        ({"rotary_dim": 4.0}, "rotary_dim must be a whole number"),
     ],
 )
 def test_what_no_model_could_use_is_refused_where_it_is_chosen(options, message):

@@ -47,9 +47,7 @@ class PositionEncoding(nn.Module):
     relative: ClassVar[bool] = False  #: scores depend on positions only through their differences
     beyond: ClassVar[str] = ""  #: what to expect past the training length, in a few words
     not_names: ClassVar[Mapping[str, str]] = {}  #: what people look for by name though it is an option -> how to ask
-    options_elsewhere: ClassVar[
-        Mapping[str, str]
-    ] = {}  #: what other libraries call an option -> what it is called here
+    options_elsewhere: ClassVar[Mapping[str, str]] = {}  #: other libraries' words for an option -> ours
     one_sided: bool = False  #: built for causal attention: tokens ahead would all be told the same
 
     def __init_subclass__(cls) -> None:
@@ -231,7 +229,7 @@ class PositionEncoding(nn.Module):
 
     @classmethod
     def check_options(cls, options: Mapping[str, Any]) -> None:
-        """Raise BadValue for options that are wrong whatever the sizes of the model; the constructor checks the rest."""
+        """Raise BadValue for options that are wrong whatever the model's sizes; the constructor checks the rest."""
 
     @classmethod
     def tiny(cls, **sizes: int) -> "Spec":
@@ -412,12 +410,12 @@ def get(name: str, **options: Any) -> Spec:
     """
     cls = encoding(name)
     known, kinds = _parameters(cls), _kinds(cls)
-    for option, value in options.items():
+    for option in options:
         if option not in known:
             raise unknown(f"option of {cls.name}", option, known, cls.options_elsewhere)
-        if option in kinds:
-            must_be(option, value, kinds[option])
     cls.check_options(options)
+    for option in kinds.keys() & options.keys():
+        must_be(option, options[option], kinds[option])
     plain = {k: v.to_dict() if isinstance(v, PlainData) else v for k, v in options.items()}
     return Spec(cls, MappingProxyType(plain))
 

@@ -8,7 +8,7 @@ the projections, never on values. Phases past the training length are unseen: it
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import torch
 
@@ -32,9 +32,9 @@ class RoPE(PositionEncoding):
     acts = "rotation"
     relative = True
     beyond = "breaks at about 1.2 to 1.4 times"
-    not_names = {kind: how_to_ask(kind) for kind in SCALINGS}
-    options_elsewhere = {
-        "theta": "base", "rope_theta": "base", "rotary_emb_base": "base", "rope_scaling": "scaling", "factor": "scaling",
+    not_names: ClassVar[Mapping[str, str]] = {kind: how_to_ask(kind) for kind in SCALINGS}
+    options_elsewhere: ClassVar[Mapping[str, str]] = {
+        "theta": "base", "rope_theta": "base", "rope_scaling": "scaling", "factor": "scaling",
         "partial_rotary_factor": "fraction", "rotary_pct": "fraction", "dim": "rotary_dim", "interleaved": "pairing",
     }  # fmt: skip
 
