@@ -6,7 +6,7 @@ Every message says what was given, what was expected and what to do about it.
 import inspect
 import re
 import reprlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache, wraps
 from types import NoneType, UnionType
@@ -126,6 +126,24 @@ def checked(function: F) -> F:
     return call  # type: ignore[return-value]
 
 
+def each_text(name: str, texts: Iterable[str]) -> Iterator[str]:
+    """The texts of a list one by one; BadValue for one text, whose letters would be taken for texts, and for others."""
+    must_be(name, texts, Iterable, "a list of texts")
+    if isinstance(texts, str | bytes | Mapping):
+        raise wrong(name, texts, "a list of texts", "for one text give a list of one")
+    return _each_text(name, texts)
+
+
+def _each_text(name: str, texts: Iterable[str]) -> Iterator[str]:
+    try:
+        iterator = iter(texts)
+    except TypeError as error:  # a tensor of no axes
+        raise wrong(name, texts, "a list of texts") from error
+    for i, text in enumerate(iterator):
+        must_be(f"text {i + 1} of {name}", text, str)
+        yield text
+
+
 def _is_word(kind: Any) -> bool:
     """Whether a kind has words of its own: which they are the function says, it may know other words for them."""
     return any(get_origin(option) is Literal for option in (kind, *get_args(kind)))
@@ -182,6 +200,7 @@ def shown(value: object) -> str:
 
 
 __all__ = [
-    "BadInput", "BadValue", "GnomonError", "Terminated", "article", "checked", "described", "must_be", "shortened",
+    "BadInput", "BadValue", "GnomonError", "Terminated", "article", "checked", "described", "each_text", "must_be",
+    "shortened",
     "shown", "unknown", "wrong",
 ]  # fmt: skip

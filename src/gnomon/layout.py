@@ -49,6 +49,7 @@ class Layout:
                 must_be(name, size, int, "Layout.dense(B, T) takes the numbers of rows and of tokens a row")
                 if size < 0:
                     raise BadValue(f"Layout.dense(B, T) takes numbers of at least 0, got {name}={size}")
+            check_device(device)
         pos = torch.arange(T, device=device).expand(B, T)
         return Layout(pos, pos, None, torch.full_like(pos, T), "dense")
 
@@ -66,6 +67,7 @@ class Layout:
     @staticmethod
     def packed(lengths: Sequence[Sequence[int]], device: torch.device | str | None = None) -> "Layout":
         """Several documents a row, one after another: `packed([[3, 2], [4]])`. The tail of a shorter row is padding."""
+        check_device(device)
         lengths = _rows_of_lengths(lengths)
         T = max(sum(row) for row in lengths)
         pos, step, doc, length = (torch.zeros(len(lengths), T, dtype=torch.long) for _ in range(4))
@@ -85,10 +87,10 @@ class Layout:
 
         `n` is one number, or one per row. A prefix must reach the model in one call; it cannot be split into chunks.
         """
-        lengths = [n] if isinstance(n, int) else n
+        lengths = [n] if type(n) is int else n
         rows = _numbers("n", lengths, "one whole number, or one for each row: gn.Layout.prefix(n, T)", device)
         must_be("T", T, int)
-        if rows.dim() != 1 or rows.is_floating_point() or len(rows) == 0:
+        if rows.dim() != 1 or rows.dtype not in (torch.int64, torch.int32) or len(rows) == 0:
             raise wrong("n", n, "one whole number, or one for each row")
         rows = rows.unsqueeze(1)
         if bool(((rows < 0) | (rows > T)).any()):
@@ -104,6 +106,8 @@ class Layout:
         """
         for name, size in (("T", T), ("max", max), ("batch", batch)):
             must_be(name, size, int)
+            if size < 0:
+                raise BadValue(f"{name} is a number of at least 0, got {size}")
         must_be("rng", rng, torch.Generator | None)
         if max < T:
             raise BadValue(f"cannot draw {T} distinct positions from {max}; give max >= {T}")
@@ -197,6 +201,8 @@ class Layout:
 
     def to(self, device: torch.device | str) -> "Layout":
         """The same layout on another device."""
+        if not torch.compiler.is_compiling():
+            check_device(device)
         return self if self.pos.device == torch.device(device) else self._map(lambda x: x.to(device))
 
     def tokens(self, part: slice) -> "Layout":
@@ -213,6 +219,8 @@ class Layout:
 
     def expand(self, B: int) -> "Layout":
         """One row stretched to B rows; B rows are returned as they are."""
+        if not torch.compiler.is_compiling():
+            must_be("B", B, int)
         if self.shape[0] == B:
             return self
         if self.shape[0] != 1:
@@ -245,6 +253,10 @@ class Layout:
 
     def then(self, n: int) -> "Layout":
         """The next n tokens of each row's last document (an empty row starts one), as a layout of shape (B, n)."""
+        if not torch.compiler.is_compiling():
+            must_be("n", n, int)
+            if n < 0:
+                raise BadValue(f"n is a number of tokens, at least 0; got {n}")
         B = self.shape[0]
         ahead = torch.arange(1, n + 1, device=self.device)
         if self.shape[1] == 0:
@@ -267,6 +279,7 @@ class Layout:
     def cat(self, other: "Layout") -> "Layout":
         """These tokens and then `other`'s, side by side in memory. Two dense layouts stay dense: the second must
         continue the first (it does when it came from `then`)."""
+        check_layouts(other=other)
         if self.kind == other.kind == "dense":
             pos = torch.cat([self.pos, other.pos], 1)
             same = self.step is self.pos and other.step is other.pos
@@ -324,6 +337,15 @@ def layout_of(
     return at
 
 
+def check_device(device: object) -> None:
+    """Raise BadValue unless torch has such a device, or None was given."""
+    must_be("device", device, torch.device | str | None, "such as 'cpu' or 'cuda:0'")
+    try:
+        torch.device(device) if isinstance(device, str) else None
+    except RuntimeError as error:
+        raise wrong("device", device, "a device of torch, such as 'cpu' or 'cuda:0'") from error
+
+
 def check_layouts(**given: object) -> None:
     """Raise BadValue, naming it, for anything else where a Layout belongs."""
     for name, at in given.items():
@@ -342,6 +364,9 @@ def visible(q: Layout, k: Layout, causal: bool = True, window: int | None = None
              causality lets (Xiao et al. 2024, arXiv:2309.17453, section 3.2)
     """
     check_layouts(q=q, k=k)
+    must_be("causal", causal, bool)
+    must_be("window", window, int | None)
+    must_be("kept", kept, int)
     if window is not None and window < 1:
         raise BadValue(f"a window counts the token itself, so it must be at least 1; got {window}")
     return sees(q.as_queries(), k.as_keys(), causal, window, kept)
@@ -367,6 +392,7 @@ def _numbers(
     name: str, given: Any, expected: str, device: torch.device | str | None = None, how: str = ""
 ) -> torch.Tensor:
     """A tensor of what was given as a tensor, an array, a number or (nested) lists of numbers."""
+    check_device(device)
     if isinstance(given, torch.Tensor):
         return given if device is None else given.to(device)
     if isinstance(given, Layout):
@@ -401,4 +427,4 @@ def _unflatten(fields: Any, kind: Any) -> Layout:
 
 register_pytree_node(Layout, _flatten, _unflatten)
 
-__all__ = ["Kind", "Layout", "Positions", "check_layouts", "layout_of", "sees", "visible"]
+__all__ = ["Kind", "Layout", "Positions", "check_device", "check_layouts", "layout_of", "sees", "visible"]

@@ -63,6 +63,9 @@ def attend(
     asked, naming what it lacks.
     """
     _check(q, k, v, position)
+    _check_settings(causal, window, scale, dropout, kept, softcap, sinks)
+    if sinks is not None and sinks.shape != q.shape[1:2]:
+        raise BadValue(f"sinks has a number for each of the {q.shape[1]} heads, got shape {tuple(sinks.shape)}")
     position = NOTHING if position is None else position
     at, k_at = _placed(q, k, at, k_at, causal)
     _check_places(q, k, v, at, k_at)
@@ -87,6 +90,20 @@ def _check(q: Float, k: Float, v: Float, position: PositionEncoding | None) -> N
     if q.shape[3] != k.shape[3] or not q.shape[0] == k.shape[0] == v.shape[0] or not q.dtype == k.dtype == v.dtype:
         found = ", ".join(f"{name} {x.dtype} of shape {tuple(x.shape)}" for name, x in (("q", q), ("k", k), ("v", v)))
         raise BadValue(f"queries, keys and values have one batch and dtype, queries and keys one width; got {found}")
+
+
+def _check_settings(*settings: object) -> None:
+    """Raise BadValue for a setting of the wrong type; dropout is a share."""
+    kinds = {
+        "causal": bool, "window": int | None, "scale": float | None, "dropout": float, "kept": int,
+        "softcap": float | None, "sinks": torch.Tensor | None,
+    }  # fmt: skip
+    for (name, kind), value in zip(kinds.items(), settings, strict=True):
+        must_be(name, value, kind)
+    dropout = settings[3]
+    assert isinstance(dropout, float | int)
+    if not 0 <= dropout < 1:
+        raise BadValue(f"dropout is a share of the weights, at least 0 and below 1; got {dropout}")
 
 
 def check_built(position: object) -> None:

@@ -54,6 +54,8 @@ class MultiHeadAttention(nn.Module):
                   (Dehghani et al. 2023, arXiv:2302.05442, section 2)
         """
         super().__init__()
+        if not 0 <= dropout < 1:
+            raise BadValue(f"dropout is a share of the weights, at least 0 and below 1; got {dropout}")
         self.n_heads, self.n_kv_heads = n_heads, n_heads if n_kv_heads is None else n_kv_heads
         self.d_head = head_width(d_model, n_heads, d_head)
         if self.n_kv_heads < 1 or n_heads % self.n_kv_heads:
@@ -107,7 +109,7 @@ class MultiHeadAttention(nn.Module):
         `prepare` gave where several layers share it; at: 0..T-1 where it is not given. With a cache,
         `k_at = cache.extend(at)` comes before and `cache.commit()` after it.
         """
-        position, at, k_at = self._placed(x, position, at, k_at, cache)
+        position, at, k_at = self._placed(x, position, at, k_at, cache, trace)
         if tables is None:
             tables = position.prepare(at, wide(x.dtype))
         q, (k, v) = self.queries(x), self.keys_values(x)
@@ -119,13 +121,20 @@ class MultiHeadAttention(nn.Module):
         return self.attend(q, k, v, position, at, k_at)
 
     def _placed(
-        self, x: Float, position: PositionEncoding | None, at: Layout | None, k_at: Layout | None, cache: Cache | None
+        self,
+        x: Float,
+        position: PositionEncoding | None,
+        at: Layout | None,
+        k_at: Layout | None,
+        cache: Cache | None,
+        trace: Trace | None,
     ) -> tuple[PositionEncoding, Layout, Layout]:
         """The encoding and the layouts, checked, with what was left out filled in."""
         if not isinstance(x, torch.Tensor) or x.dim() != 3 or x.shape[2] != self.q.in_features:
             raise wrong("x", x, f"a floating-point tensor, (batch, tokens, d_model = {self.q.in_features})")
         check_built(position)
         must_be("cache", cache, Cache | None, "a GrowingCache(), for one")
+        must_be("trace", trace, Trace | None, "gn.Trace()")
         placed = layout_of(at, x.shape[0], x.shape[1], x.device)
         at = placed if at is None else at  # one row stays one row, and the object that k_at may be
         if k_at is None and cache is not None:
@@ -155,8 +164,9 @@ class MultiHeadAttention(nn.Module):
 
 def head_width(d_model: int, n_heads: int, d_head: int | None) -> int:
     """d_head, or d_model / n_heads where it is not given."""
-    if n_heads < 1:
-        raise BadValue(f"n_heads must be at least 1, got {n_heads}")
+    for name, size in (("n_heads", n_heads), ("d_model", d_model), ("d_head", d_head)):
+        if size is not None and size < 1:
+            raise BadValue(f"{name} must be at least 1, got {size}")
     if d_head is None and d_model % n_heads:
         raise BadValue(
             f"d_model={d_model} does not divide into n_heads={n_heads} heads; choose a multiple, or give d_head"

@@ -5,7 +5,7 @@ put in by hand. Where that makes no difference (positions gone wrong in a model 
 show the fault, and the verdict is "not observable", never "pass".
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Literal
@@ -13,6 +13,7 @@ from typing import Literal
 import torch
 
 from gnomon.audit.subject import NotApplicable, Subject
+from gnomon.errors import BadValue, must_be
 from gnomon.shapes import Float
 
 Verdict = Literal["fail", "pass", "not observable", "not applicable"]
@@ -56,6 +57,8 @@ class Law:
 
     def __call__(self, subject: Subject) -> Outcome:
         """Check the law on this subject. A subject that raises where it should answer fails."""
+        how = 'gn.audit.Subject.of("rope"); a model of yours is asked by gn.audit(model)'
+        must_be("subject", subject, Subject, how)
         try:
             with torch.no_grad():
                 evidence = self.check(subject)
@@ -87,11 +90,15 @@ _ORDER: tuple[Verdict, ...] = ("fail", "pass", "not observable", "not applicable
 
 def judge(law: Law, subjects: Iterable[Subject]) -> Outcome:
     """One verdict over several subjects: the first failure, else a pass, else whether it could be seen at all."""
-    outcomes = []
+    must_be("law", law, Law, "one of gn.audit.LAWS.values()")
+    must_be("subjects", subjects, Sequence | Iterator | set, "[gn.audit.Subject.of('rope')]")
+    outcomes: list[Outcome] = []
     for subject in subjects:
         outcomes.append(law(subject))
         if outcomes[-1].verdict == "fail":
             break
+    if not outcomes:
+        raise BadValue("there is no subject to judge: give [gn.audit.Subject.of('rope')]")
     return min(outcomes, key=lambda outcome: _ORDER.index(outcome.verdict))
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from gnomon.errors import BadInput, BadValue
+from gnomon.errors import BadInput, BadValue, each_text
 from gnomon.glossary import said
 
 STDLIB = "stdlib"
@@ -82,7 +82,9 @@ class Corpus:
     @classmethod
     def from_texts(cls, texts: Iterable[str], name: str = "texts") -> "Corpus":
         """A corpus of texts at hand, one document each."""
-        return cls.from_documents([Document(f"{name}:{i}", text) for i, text in enumerate(texts)], name)
+        return cls.from_documents(
+            [Document(f"{name}:{i}", text) for i, text in enumerate(each_text("texts", texts))], name
+        )
 
     @classmethod
     def from_documents(cls, documents: Iterable[Document], name: str, skipped: int = 0) -> "Corpus":

@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from gnomon.data.published import (
     build,
     read_folder,
 )
-from gnomon.errors import BadInput, BadValue, GnomonError, unknown
+from gnomon.errors import BadInput, BadValue, GnomonError, checked, each_text, must_be, unknown, wrong
 
 UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 MASK_MARKS = ("[MASK]", "<mask>")  # BERT's, RoBERTa's
@@ -50,6 +51,7 @@ class Tokenizer:
     id, unless ``special=True`` asks for it. No token is ever added that the text does not hold.
     """
 
+    @checked
     def __init__(
         self,
         given: str | tokenizers.Tokenizer,
@@ -94,6 +96,7 @@ class Tokenizer:
         when the texts run out of pairs to merge. Words are cut out by GPT-2's pattern first, so no merge crosses them;
         merges are learned from a word of more than 512 bytes as from several of at most that.
         """
+        must_be("vocab_size", vocab_size, int)
         if vocab_size < 257:
             raise BadValue(f"vocab_size is {vocab_size}, but 256 bytes and end-of-text need 257: choose 257 or more")
         if vocab_size > MOST_TOKENS:
@@ -103,14 +106,15 @@ class Tokenizer:
         learner.pre_tokenizer = pre_tokenizers.Sequence(words)
         alphabet = pre_tokenizers.ByteLevel.alphabet()
         learner.train_from_iterator(
-            texts, trainers.BpeTrainer(vocab_size=vocab_size - 1, initial_alphabet=alphabet, show_progress=False)
+            each_text("texts", texts),
+            trainers.BpeTrainer(vocab_size=vocab_size - 1, initial_alphabet=alphabet, show_progress=False),
         )
         return cls._byte_level([(left, right) for left, right in json.loads(learner.to_str())["model"]["merges"]])
 
     @classmethod
     def characters(cls, texts: Iterable[str]) -> "Tokenizer":
         """One id for each character seen in ``texts``, in code point order, then unknown (U+FFFD) and end-of-text."""
-        seen = sorted(set().union(*texts) - {UNKNOWN})
+        seen = sorted(set().union(*each_text("texts", texts)) - {UNKNOWN})
         vocab = {character: i for i, character in enumerate([*seen, UNKNOWN])}
         core = tokenizers.Tokenizer(models.BPE(vocab=vocab, merges=[], unk_token=UNKNOWN))
         core.decoder = decoders.Fuse()
@@ -208,6 +212,7 @@ class Tokenizer:
 
     def encode(self, text: str, special: bool = False) -> list[int]:
         """Token ids of ``text``; ``special=True`` reads control strings in it as control ids."""
+        must_be("special", special, bool)
         core = self._core if special else self._reading_text
         try:
             with speaking_for("this text cannot be encoded"):
@@ -251,7 +256,10 @@ class Tokenizer:
 
     def check(self, ids: Iterable[int]) -> list[int]:
         """The same ids as ints; BadValue names the first that is outside the vocabulary."""
-        known = [int(i) for i in ids]
+        try:
+            known = [index(i) for i in ids]
+        except TypeError as error:
+            raise wrong("ids", ids, "the token ids of one text, whole numbers") from error
         for at, i in enumerate(known):
             if not 0 <= i < self.vocab_size:
                 raise BadValue(f"token id {i} at position {at} is outside the vocabulary of {self.vocab_size} tokens")

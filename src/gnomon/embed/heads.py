@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from gnomon.embed.input import InputLayer
-from gnomon.embed.table import TokenEmbedding, check_hidden, resized
+from gnomon.embed.table import TokenEmbedding, check_hidden, check_std, resized
 from gnomon.errors import BadValue, checked, must_be
 from gnomon.shapes import Float
 
@@ -76,6 +76,9 @@ class Untied(nn.Module):
     def __init__(self, d_model: int, vocab_size: int, bias: bool = False, std: float = 0.02) -> None:
         """std: of the initial rows."""
         super().__init__()
+        check_std(std)
+        if vocab_size < 1 or d_model < 1:
+            raise BadValue(f"vocab_size and d_model must be at least 1, got {vocab_size} and {d_model}")
         self.std = std
         self.weight = nn.Parameter(torch.empty(vocab_size, d_model))
         self.bias = nn.Parameter(torch.zeros(vocab_size)) if bias else None

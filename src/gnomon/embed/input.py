@@ -55,6 +55,8 @@ class Placing(nn.Module):
             raise unknown("way to combine", combine, ("add", "concat"), synonyms())
         if (position_dim is not None) != (combine == "concat"):
             raise BadValue(f"position_dim goes with combine='concat' and only with it; got {combine=}, {position_dim=}")
+        if not 0 <= dropout < 1:
+            raise BadValue(f"dropout is a share of the channels, at least 0 and below 1; got {dropout}")
         self.combine = combine
         self.types = TokenEmbedding(n_types, d_model, None, std=size) if n_types else None
         self.position = build_at_input(position, position_dim or d_model, max_positions, size)

@@ -50,6 +50,7 @@ class TokenEmbedding(nn.Module):
             raise BadValue(f"d_embed must lie between 1 and d_model={d_model}, got {width}")
         self.d_model, self.padding_id = d_model, padding_id
         self.rounds = scale == "rounded sqrt"
+        check_std(std)
         self.scale, self.std = scale_and_std(scale, std, d_model)
         self.weight = nn.Parameter(torch.empty(vocab_size, width))
         self.widen = nn.Linear(width, d_model, bias=False) if width < d_model else None
@@ -132,6 +133,12 @@ class TokenEmbedding(nn.Module):
         """Shown by print(module)."""
         pad = "" if self.padding_id is None else f", padding_id={self.padding_id}"
         return f"vocab_size={self.vocab_size}, d_model={self.d_model}, scale={self.scale:g}{pad}"
+
+
+def check_std(std: float | None) -> None:
+    """Raise BadValue for a standard deviation that cannot be."""
+    if std is not None and not (math.isfinite(std) and std >= 0):
+        raise BadValue(f"std is a standard deviation, at least 0; got {std}")
 
 
 def scale_and_std(scale: Scale, std: float | None, d_model: int) -> tuple[float, float]:
@@ -222,5 +229,6 @@ def read_vectors(path: str | Path) -> dict[str, Float]:
 
 
 __all__ = [
-    "Scale", "TokenEmbedding", "check_hidden", "check_ids", "check_shape", "read_vectors", "resized", "scale_and_std",
+    "Scale", "TokenEmbedding", "check_hidden", "check_ids", "check_shape", "check_std", "read_vectors", "resized",
+    "scale_and_std",
 ]  # fmt: skip

@@ -12,7 +12,7 @@ from math import isfinite
 
 import torch
 
-from gnomon.errors import BadValue
+from gnomon.errors import BadValue, checked
 from gnomon.generate.feed import Feed
 from gnomon.generate.hypotheses import EarlyStopping, Group, Hypothesis, Outlook, Scoring, worth
 from gnomon.generate.row import Row, Token
@@ -21,6 +21,7 @@ from gnomon.generate.search import Search
 from gnomon.generate.tree import Record
 
 
+@checked
 @dataclass(frozen=True)
 class Beam(Search):
     """The `n_best` best of `width` texts that are written side by side; width 1 is greedy.
@@ -51,6 +52,7 @@ class Beam(Search):
         return Writing(self, 1, 0.0).write(feed, rows, rules)
 
 
+@checked
 @dataclass(frozen=True)
 class DiverseBeam(Search):
     """Beam search in groups that keep away from one another; the rest is as in Beam.

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from math import isfinite
 
 from gnomon.data import Tokenizer
-from gnomon.errors import BadValue
+from gnomon.errors import BadValue, checked, wrong
 from gnomon.generate.logits import History, forced, no_repeat, only, presence_frequency, repetition, unwritten
 from gnomon.shapes import Float
 
@@ -13,6 +13,7 @@ from gnomon.shapes import Float
 Allowed = Callable[[int, list[int]], Iterable[int] | None]
 
 
+@checked
 @dataclass(frozen=True)
 class Constraints:
     """Penalties and bans on what is written; by default there are none.
@@ -52,6 +53,11 @@ class Constraints:
             raise BadValue(f"no_repeat_ngram counts tokens, so it is at least 1; got {self.no_repeat_ngram}")
         if isinstance(self.bad_words, str):
             raise BadValue(f"bad_words is a list of texts or of lists of ids; for one text give [{self.bad_words!r}]")
+        words: list[tuple[str, object]] = [("a bad word", word) for word in self.bad_words]
+        for name, word in [*words, ("prefix", self.prefix)]:
+            listed = isinstance(word, Sequence) and all(type(i) is int for i in word)
+            if not isinstance(word, str) and not listed:
+                raise wrong(name, word, "a text or a list of token ids")
         if not all(len(word) for word in self.bad_words):
             raise BadValue("a bad word must not be empty: everything ends with it")
 

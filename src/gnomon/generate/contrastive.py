@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch.nn.functional import normalize
 
-from gnomon.errors import BadValue
+from gnomon.errors import BadValue, checked
 from gnomon.generate.feed import Feed
 from gnomon.generate.logits import top_k
 from gnomon.generate.row import Row, Token
@@ -20,6 +20,7 @@ from gnomon.generate.search import Search
 from gnomon.shapes import Float, Int
 
 
+@checked
 @dataclass(frozen=True)
 class Contrastive(Search):
     """alpha 0, or k 1, is greedy. The states compared with are those of the prompt and of what was written.

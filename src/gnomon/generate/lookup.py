@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch.nn.functional import one_hot
 
-from gnomon.errors import BadValue
+from gnomon.errors import BadValue, checked
 from gnomon.generate.feed import Feed
 from gnomon.generate.row import Row, Token
 from gnomon.generate.rules import Rules
@@ -19,6 +19,7 @@ from gnomon.generate.strategies import GREEDY, Distribution
 from gnomon.generate.verify import Draft, Drafter, check_distribution, verified
 
 
+@checked
 @dataclass(frozen=True)
 class Lookup(Search):
     """Exactly what `strategy` writes, often in fewer forwards.

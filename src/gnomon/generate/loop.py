@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 
 from gnomon.attention import Cache
-from gnomon.errors import BadValue
+from gnomon.errors import BadValue, must_be, wrong
 from gnomon.generate.constraints import NO_CONSTRAINTS, Constraints
 from gnomon.generate.feed import CacheKind, Feed
 from gnomon.generate.model import LanguageModel, Marked
@@ -69,6 +69,7 @@ def generate(
     id outside the vocabulary, a prompt longer than a learned table. Where the table ends later, the row ends with
     "positions". BadInput where constraints leave a row no token, or the model's logits are not numbers.
     """
+    must_be("on_token", on_token, Callable | None, "a function that is given each Token")
     ends = ends_for(model, eos_ids, stop, min_new_tokens, max_new_tokens)
     rows, tokens = begin(model, Request(prompts, source, strategy, seeds, ends, constraints, top_logprobs, cache))
     for token in tokens:
@@ -81,6 +82,15 @@ def ends_for(
     model: LanguageModel, eos_ids: Sequence[int] | None, stop: str | Sequence[str], at_least: int, at_most: int
 ) -> Ends:
     """When rows of this model end."""
+    must_be("model", model, LanguageModel, "a model that writes: gn.DecoderOnly(...), or gn.load(folder)")
+    for name, number in (("min_new_tokens", at_least), ("max_new_tokens", at_most)):
+        must_be(name, number, int)
+    must_be("eos_ids", eos_ids, Sequence | None, "such as [2]")
+    must_be("stop", stop, str | Sequence, "such as '\\n' or ['.', '!']")
+    for i in eos_ids or ():
+        must_be("an id of eos_ids", i, int)
+    for text in () if isinstance(stop, str) else stop:
+        must_be("a stop string", text, str)
     V, tokenizer = model.config.vocab_size, model.tokenizer
     if tokenizer is None and stop:
         raise BadValue("stop strings are looked for in text, and this model has no tokenizer: set model.tokenizer")
@@ -111,6 +121,9 @@ class Request:
 
 def begin(model: LanguageModel, ask: Request) -> tuple[list[Row], Iterator[Token]]:
     """Check everything; return the rows, and the tokens, which are written into them as the iterator is advanced."""
+    must_be("top_logprobs", ask.top_logprobs, int)
+    must_be("constraints", ask.constraints, Constraints, "gn.Constraints(...)")
+    must_be("cache", ask.cache, Cache | str, "'growing', 'preallocated', 'rolling', or what model.cache() made")
     if not model.config.causal:
         raise BadValue("this model is bidirectional: tokens see those after them, so no text can be continued with it")
     search = _search(ask.strategy)
@@ -132,8 +145,8 @@ def begin(model: LanguageModel, ask: Request) -> tuple[list[Row], Iterator[Token
 def _search(strategy: Strategy) -> Search:
     if isinstance(strategy, Search):
         return strategy
-    if not isinstance(strategy, Chooser):
-        raise BadValue(f"a strategy is an object such as Greedy(), Sample(0.8) or Beam(4), got {strategy!r}")
+    if not isinstance(strategy, Chooser) or hasattr(strategy, "dtype"):  # an array has a `choose` of its own
+        raise wrong("strategy", strategy, "an object such as Greedy(), Sample(0.8) or Beam(4)")
     return Stepwise(strategy)
 
 
@@ -169,7 +182,10 @@ def seeds_for(seeds: Seeds, n: int) -> list[int]:
     """One seed per row."""
     if seeds is None:
         return [int(seed) for seed in torch.randint(2**63 - 1, (n,))]
+    must_be("seeds", seeds, int | Sequence, "a number s (row i draws from s + i), or one for each row")
     numbers = [seeds + i for i in range(n)] if isinstance(seeds, int) else list(seeds)
+    for seed in numbers:
+        must_be("a seed", seed, int)
     if len(numbers) != n or not all(0 <= seed < 2**63 for seed in numbers):
         raise BadValue(f"seeds is a whole number from 0 to 2^63 - 1, or one for each of the {n} rows; got {seeds!r}")
     return numbers

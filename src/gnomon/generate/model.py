@@ -27,6 +27,7 @@ class Sizes(Protocol):
         """Whether a token sees only what came before it; nothing else can be continued."""
 
 
+@runtime_checkable
 class LanguageModel(Protocol):
     """A causal model that is read in two parts, so that the head can be asked for the last token only."""
 

@@ -1,13 +1,13 @@
 """Prompts in any of the forms people have them in become rows of token ids."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import index
 from typing import Any, Literal
 
 from torch import Tensor
 
 from gnomon.data import Tokenizer
-from gnomon.errors import BadValue
+from gnomon.errors import BadValue, wrong
 
 Kind = Literal["prompt", "source"]
 Prompts = str | Sequence[str] | Sequence[int] | Sequence[Sequence[int]] | Tensor
@@ -58,8 +58,13 @@ def _listed(prompts: Prompts) -> list[str | Sequence[int]]:
             )
         return [row.tolist() for row in (prompts if prompts.dim() == 2 else prompts[None])]
     if not isinstance(prompts, Iterable):
-        raise BadValue(f"prompts are a text, token ids, or a list of these; got {prompts!r}")
-    items: list[Any] = list(prompts)
+        raise wrong("prompts", prompts, "a text, token ids, or a list of these")
+    if isinstance(prompts, Mapping | set | frozenset | bytes):
+        raise wrong("prompts", prompts, "a text, token ids, or a list of these, which has an order")
+    try:
+        items: list[Any] = list(prompts)
+    except TypeError as error:  # an array of no axes is iterable in name only
+        raise wrong("prompts", prompts, "a text, token ids, or a list of these") from error
     flat = items and not any(isinstance(item, Iterable) for item in items)
     return [items] if flat else items
 
@@ -76,7 +81,7 @@ def _ids(prompt: str | Sequence[int], tokenizer: Tokenizer | None, begins: bool,
     try:
         return [index(i) for i in prompt]
     except TypeError as error:
-        raise BadValue(f"a prompt is a text or a list of token ids, got {prompt!r}") from error
+        raise wrong("a prompt", prompt, "a text or a list of token ids") from error
 
 
 def _start(row: int, tokenizer: Tokenizer | None, empty: bool) -> int:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
-from gnomon.errors import BadValue
+from gnomon.errors import BadValue, checked
 from gnomon.generate.feed import Feed
 from gnomon.generate.logits import inverse_cdf
 from gnomon.generate.model import LanguageModel, ReadsSource
@@ -18,6 +18,7 @@ from gnomon.generate.verify import Draft, Drafter, check_distribution, verified
 from gnomon.shapes import Float
 
 
+@checked
 @dataclass(frozen=True)
 class Speculative(Search):
     """Exactly what `strategy` writes with the large model, in fewer of its forwards the better the draft model is.

@@ -167,7 +167,7 @@ def _seeds(measured: Sequence[Measured]) -> set[int]:
 def _places(found: Sequence[Row], at: int, bootstrap: Bootstrap) -> tuple[Place, ...]:
     ranked = order(found, at)
     sure = [bootstrap.sure(_nats(better, at), _nats(worse, at)) for better, worse in pairwise(ranked)]
-    return tuple(Place(row.label, fact) for row, fact in zip(ranked, [*sure, True], strict=True))
+    return tuple(Place(row.label, fact) for row, fact in zip(ranked, [*sure, True][: len(ranked)], strict=True))
 
 
 def _nats(row: Row, at: int) -> Floats:

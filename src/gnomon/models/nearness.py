@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from gnomon.attention import Memory
 from gnomon.data import Tokenizer
 from gnomon.data.tokenizer import UNKNOWN
-from gnomon.errors import BadValue
+from gnomon.errors import BadValue, checked, each_text
 from gnomon.generate import evaluating
 from gnomon.layout import Layout
 from gnomon.models.decoder_only import DecoderOnly
@@ -36,6 +36,7 @@ class Neighbor(NamedTuple):
     cosine: float
 
 
+@checked
 def neighbors(model: Model, word: str, top: int = 10) -> list[Neighbor]:
     """The tokens nearest to `word` in the model's table, the nearest first; without itself, control tokens and bytes
     that are no character by themselves.
@@ -71,12 +72,13 @@ def token_id(model: Model, word: str) -> int:
     raise BadValue(f"{word!r} is not one token of this model, which reads it as {read}: give a word that is one")
 
 
+@checked
 def sentence_vectors(model: Model, texts: Sequence[str], unit: bool = False) -> Float:
     """(N, D) a vector for each text: from an encoder's own pooling where its head has one, else the mean over the last
     hidden states of the tokens. An encoder-decoder reads texts as sources. The control ids that the tokenizer expects
     around a text ([CLS], [SEP], begin-of-text) are put there. unit: bring each to length 1."""
     tokenizer = tokenizer_of(model)
-    rows = tokenizer.encode_batch(texts)
+    rows = tokenizer.encode_batch(list(each_text("texts", texts)))
     for n, row in enumerate(rows):
         if not row:
             raise BadValue(f"text {n + 1} has no tokens: leave empty lines out")

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from gnomon.errors import BadValue, unknown
+from gnomon.errors import BadValue, checked, unknown
 from gnomon.glossary import said
 from gnomon.positions.base import PositionEncoding
 from gnomon.shapes import Float, Int
@@ -29,6 +29,7 @@ class ALiBi(PositionEncoding):
     relative = True
     beyond = "flat, without far memory"
 
+    @checked
     def __init__(self, n_heads: int, causal: bool = True, sides: Sides = "symmetric") -> None:
         """n_heads: any number. sides (for bidirectional attention only): "symmetric" penalises |i - j| in every head;
         "split" lets the first half of the heads look back only and the rest look ahead only."""

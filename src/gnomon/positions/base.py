@@ -166,6 +166,8 @@ class PositionEncoding(nn.Module):
         """
         k_at = q_at if k_at is None else k_at
         check_layouts(q_at=q_at, k_at=k_at)
+        must_be("n_heads", n_heads, int | None)
+        must_be("dtype", dtype, torch.dtype)
         q, k = q_at.one_row(), k_at.one_row()
         heads = n_heads if n_heads is not None else self.heads()
         if type(self).heads is not PositionEncoding.heads and heads != self.heads():
@@ -186,6 +188,7 @@ class PositionEncoding(nn.Module):
         """Bias where a query may see a key, -inf where it may not: (B or 1, H or 1, T, S), added after the scale."""
         k_at = q_at if k_at is None else k_at
         check_layouts(q_at=q_at, k_at=k_at)
+        must_be("dtype", dtype, torch.dtype)
         ok = visible(q_at.one_row(), k_at.one_row(), causal, window)
         return self.add_bias(ok, q_at, k_at, n_heads, dtype)
 

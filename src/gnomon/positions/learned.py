@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from gnomon.errors import BadValue, unknown
+from gnomon.errors import BadValue, checked, must_be, unknown
 from gnomon.glossary import said
 from gnomon.layout import Layout
 from gnomon.positions.base import PositionEncoding
@@ -29,6 +29,7 @@ class Learned(PositionEncoding):
     acts = "input"
     beyond = "no rows: an error"
 
+    @checked
     def __init__(self, d_model: int, max_positions: int, std: float = 0.02, offset: int = 0) -> None:
         """d_model: width. max_positions: how many there are. std: of the normal initialisation (GPT-2: 0.02).
         offset: rows of the table before that of position 0, which nothing reads (OPT, BART and RoBERTa have 2)."""
@@ -82,6 +83,8 @@ class Learned(PositionEncoding):
         tile         rows repeated from the start (Beltagy et al. 2020, arXiv:2004.05150, section 5); old rows bit-equal
         zero         old rows bit-equal, new ones zero
         """
+        must_be("max_positions", max_positions, int)
+        must_be("how", how, str)
         if how not in get_args(Growth):
             raise unknown("way to grow", how, get_args(Growth))
         before, old = self.weight.detach()[: self.offset], self.weight.detach()[self.offset :]

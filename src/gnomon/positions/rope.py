@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 import torch
 
-from gnomon.errors import BadValue, unknown, wrong
+from gnomon.errors import BadValue, checked, must_be, unknown, wrong
 from gnomon.glossary import said
 from gnomon.layout import Layout, Positions, layout_of
 from gnomon.positions.base import PositionEncoding, Tables, wide
@@ -38,6 +38,7 @@ class RoPE(PositionEncoding):
         "partial_rotary_factor": "fraction", "rotary_pct": "fraction", "dim": "rotary_dim", "interleaved": "pairing",
     }  # fmt: skip
 
+    @checked
     def __init__(
         self,
         d_head: int,
@@ -175,6 +176,13 @@ def pairing_order(d: int, to: Pairing, heads: int = 1) -> Int:
     >>> pairing_order(8, "half").tolist()
     [0, 2, 4, 6, 1, 3, 5, 7]
     """
+    for name, size in (("d", d), ("heads", heads)):
+        must_be(name, size, int)
+    must_be("to", to, str)
+    if to not in get_args(Pairing):
+        raise unknown("pairing", to, get_args(Pairing))
+    if d < 2 or d % 2 or heads < 1:
+        raise BadValue(f"d is an even width of at least 2, heads at least 1; got {d} and {heads}")
     one = torch.arange(d).view(d // 2, 2).T if to == "half" else torch.arange(d).view(2, d // 2).T
     return (torch.arange(heads)[:, None] * d + one.reshape(1, d)).flatten()
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from gnomon.errors import BadValue, unknown
+from gnomon.errors import BadValue, checked, must_be, unknown
 from gnomon.glossary import said
 from gnomon.layout import Layout, Positions
 from gnomon.positions.base import PositionEncoding
@@ -32,6 +32,7 @@ class Sinusoidal(PositionEncoding):
     acts = "input"
     beyond = "breaks after some 50 tokens"
 
+    @checked
     def __init__(self, d_model: int, base: float = 10000.0, table: Table = "interleaved") -> None:
         """d_model: width of the vectors. base: of the wavelengths. table: which of the three published layouts."""
         super().__init__()
@@ -89,6 +90,7 @@ def sinusoidal_table(
     >>> sinusoidal_table(2, 4).round(4).tolist()
     [[0.0, 1.0, 0.0, 1.0], [0.8415, 0.5403, 0.01, 1.0]]
     """
+    must_be("max_len", max_len, int)
     rows = Sinusoidal(d_model, base, table).vectors(Layout.dense(1, max_len), torch.float64)
     return rows[0].numpy()
 
@@ -102,6 +104,7 @@ def sin_cos(
     >>> sin.round(4).tolist(), cos.round(4).tolist()
     ([[0.0, 0.0], [0.8415, 0.01]], [[1.0, 1.0], [0.5403, 1.0]])
     """
+    must_be("max_len", max_len, int)
     sin, cos = Sinusoidal(d_model, base, table).sin_cos(Layout.dense(1, max_len))
     return sin[0].numpy(), cos[0].numpy()
 

@@ -13,7 +13,7 @@ from functools import cache
 import torch
 from torch import Tensor, nn
 
-from gnomon.errors import BadValue
+from gnomon.errors import BadValue, checked
 from gnomon.glossary import said
 from gnomon.positions.base import PositionEncoding
 from gnomon.shapes import Float, Int
@@ -28,6 +28,7 @@ class T5(PositionEncoding):
     relative = True
     beyond = "rises slowly"
 
+    @checked
     def __init__(
         self, n_heads: int, causal: bool = True, n_buckets: int = 32, max_distance: int = 128, std: float = 0.02
     ) -> None:
