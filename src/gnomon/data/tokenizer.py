@@ -30,7 +30,7 @@ from gnomon.data.published import (
     build,
     read_folder,
 )
-from gnomon.errors import BadInput, BadValue, GnomonError, checked, each_text, must_be, unknown, wrong
+from gnomon.errors import BadInput, BadValue, GnomonError, each_text, must_be, unknown, wrong
 
 UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 MASK_MARKS = ("[MASK]", "<mask>")  # BERT's, RoBERTa's
@@ -51,7 +51,6 @@ class Tokenizer:
     id, unless ``special=True`` asks for it. No token is ever added that the text does not hold.
     """
 
-    @checked
     def __init__(
         self,
         given: str | tokenizers.Tokenizer,
