@@ -65,6 +65,8 @@ class Tokenizer:
 
         Raises BadInput for what is no tokenizer, BadValue for names that are not in its vocabulary.
         """
+        must_be("names", names, Mapping | None, "such as {'bos_token': '<s>', 'eos_token': '</s>'}")
+        must_be("chat_template", chat_template, str | None)
         spec, self._core = opened(_text(given))
         decoder_steps(spec)
         self._text = json.dumps(spec, ensure_ascii=False)
