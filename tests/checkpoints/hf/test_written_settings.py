@@ -88,6 +88,13 @@ def test_every_setting_is_read_there_as_it_is_meant_or_refused(tmp_path, family)
     assert {change: far for change, far in written.items() if not far <= 1} == {}
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("one", ALL, ids=str)
+def test_whatever_family_is_chosen_computes_the_same_there(tmp_path, one):
+    """A model that was loaded may be written as another family: the first that can say it."""
+    assert difference(loaded(one.model(), tmp_path / "theirs"), tmp_path / "out") <= 1
+
+
 PARTIAL = get("rope", rotary_dim=16)
 
 
