@@ -113,3 +113,40 @@ def with_value(data: dict[str, Any], path: tuple[str, ...], value: Any) -> dict[
     data = copy.deepcopy(data)
     value_at(data, path[:-1])[path[-1]] = value
     return data
+
+
+LINEAR = {"type": "linear", "factor": 2.0}
+#: what older files say, and what may be left out (`...`): each is asked with rope_parameters and without
+OLDER: list[dict[str, Any]] = [
+    {"rope_theta": 5e5}, {"partial_rotary_factor": 0.5}, {"rope_scaling": LINEAR},
+    {"rope_scaling": LINEAR | {"rope_theta": 5e5}}, {"rope_scaling": {"rope_type": "linear", "factor": 2.0}},
+    {"rope_theta": 5e5, "rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16}},
+    {"rope_scaling": {"rope_type": "yarn", "factor": 4.0}, "original_max_position_embeddings": 16},
+    {"rotary_pct": 0.5}, {"rotary_emb_base": 5e5}, {"rotary_pct": 0.5, "rope_theta": 5e5},
+    {"rotary_pct": 0.5, "partial_rotary_factor": 0.5, "rope_theta": 5e5, "rotary_emb_base": 5e5},
+    {"rope_local_base_freq": 100.0}, {"rope_local_base_freq": 100.0, "rope_theta": 5e5, "rope_scaling": LINEAR},
+    *({name: n, "layer_types": ...} for name in ("sliding_window_pattern", "_sliding_window_pattern") for n in (1, 2)),
+    {"use_sliding_window": True, "sliding_window": 5, "layer_types": ...},
+    {"use_sliding_window": True, "sliding_window": 5, "layer_types": ..., "max_window_layers": 1},
+    {"use_sliding_window": True, "sliding_window": 5, "layer_types": ["sliding_attention"] * 2},
+    {"layer_types": ["sliding_attention"] * 2}, {"no_rope_layers": ...},
+    {"no_rope_layers": ..., "no_rope_layer_interval": ...}, {"n_inner": 48}, {"pad_token_id": 2}, {"head_dim": 6},
+    *({"feed_forward_proj": word, "is_gated_act": ..., "dense_act_fn": ...} for word in ("gated-relu", "gated-gelu")),
+    {"tie_word_embeddings": False, "scale_decoder_outputs": ...}, {"attn_config": {"alibi": True, "clip_qkv": 0.5}},
+    {"attn_config": {"alibi": True, "softmax_scale": 0.2}},
+    *({name: ...} for name in (
+        "head_dim", "num_key_value_heads", "sliding_window", "hidden_act", "activation_function", "hidden_activation",
+        "rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "tie_word_embeddings", "attention_bias", "mlp_bias",
+        "use_parallel_residual", "query_pre_attn_scalar", "type_vocab_size", "n_inner", "num_decoder_layers",
+        "feed_forward_proj", "relative_attention_max_distance", "scale_embedding", "scale_decoder_outputs",
+        "attn_config", "expansion_ratio", "do_layer_norm_before", "enable_bias", "word_embed_proj_dim",
+        "max_position_embeddings", "pad_token_id", "intermediate_size",
+    )),
+]  # fmt: skip
+
+
+def as_older_files(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """A config as older versions may have written it."""
+    for base in ({}, {"rope_parameters": ...})[: 1 + ("rope_parameters" in data)]:
+        for change in OLDER:
+            yield {key: value for key, value in {**data, **base, **change}.items() if value is not ...}

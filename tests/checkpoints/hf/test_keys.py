@@ -9,7 +9,7 @@ import pytest
 import torch
 from cases import ALL, drawn
 from parity import draw_ids
-from settings import other_values, places, value_at, with_value
+from settings import as_older_files, other_values, places, value_at, with_value
 
 from gnomon.checkpoints import load
 from gnomon.checkpoints.hf import FAMILIES
@@ -17,6 +17,7 @@ from gnomon.checkpoints.hf.harmless import HARMLESS
 from gnomon.checkpoints.hf.keys import Keys
 from gnomon.checkpoints.hf.registry import family_of
 from gnomon.errors import BadInput, BadValue
+from gnomon.positions import get
 
 HERE = Path("config.json")
 #: keys of the run, not of the model, whose other values only change what kind of object comes out there
@@ -109,22 +110,32 @@ def their_answer(one, data, folder):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_another_value_under_any_key_means_here_what_it_means_there(tmp_path, family):
     """The judge is the library that wrote the class: with every key changed, its logits or a refusal."""
-    one, wrong, compared = first_case(family), [], 0
+    one = first_case(family)
     data = whole_config(one)
     paths = [where for where in places(data) if where[-1] not in OUTPUTS]
     others = [(where, value) for where in paths for value in other_values(value_at(data, where))]
-    for n, (path, value) in enumerate(others):
-        changed, folder = with_value(data, path, value), tmp_path / str(n)
-        want = their_answer(one, changed, folder)
-        if want is None:
-            continue
+    read_alike(one, {str(other): with_value(data, *other) for other in others}, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:`rope_scaling` is deprecated")
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_older_files_say_means_here_what_it_means_there(tmp_path, family):
+    one = first_case(family)
+    read_alike(one, dict(enumerate(as_older_files(whole_config(one)))), tmp_path)
+
+
+def read_alike(one, configs, tmp_path):
+    """Every config that makes a model there makes one with its logits here, or is refused."""
+    far = {}
+    for n, (what, data) in enumerate(configs.items()):
+        want, folder = their_answer(one, data, tmp_path / str(n)), tmp_path / str(n)
         with suppress(BadInput):
-            got = logits(load(folder), family, changed["vocab_size"], theirs=False)
-            compared += 1
-            if not (got - want).abs().max() <= 1e-5 * max(1.0, want.abs().max().item()):
-                wrong.append((path, value))
-    assert compared > 50
-    assert wrong == []
+            if want is not None:
+                got = logits(load(folder), one.family, data["vocab_size"], theirs=False)
+                far[what] = (got - want).abs().max().item() / (1e-5 * max(1.0, want.abs().max().item()))
+    assert len(far) > 20
+    assert [what if isinstance(what, str) else configs[what] for what, x in far.items() if not x <= 1] == []
 
 
 # ------------------------------------------------------------------ what is said twice, and null
@@ -171,6 +182,22 @@ def test_a_part_of_a_head_is_refused_where_that_library_turns_all_of_it(family, 
 def test_capped_scores_are_refused_where_that_librarys_code_never_caps_them():
     with pytest.raises(BadInput, match=r"attn_logit_softcapping is 50\.0; .*only without it"):
         read(whole_config(first_case("gemma3_text")) | {"attn_logit_softcapping": 50.0})
+
+
+def test_names_that_a_familys_code_leaves_out_may_only_repeat_what_it_reads():
+    """GPT-NeoX's code takes rotary_emb_base and rotary_pct, Gemma 3's no scaling under "type"."""
+    neox = whole_config(first_case("gpt_neox"))
+    del neox["rope_parameters"]
+    twice = {"rotary_emb_base": 5e5, "rope_theta": 5e5, "rotary_pct": 0.5, "partial_rotary_factor": 0.5}
+    assert read(neox | twice).position == get("rope", base=5e5, rotary_dim=4)
+    for key in ("rope_theta", "partial_rotary_factor"):
+        with pytest.raises(BadInput, match=key):
+            read(neox | {key: twice[key]})
+    gemma = whole_config(first_case("gemma3_text"))
+    gemma["rope_parameters"] = None
+    assert read(gemma | {"rope_scaling": {"rope_type": "linear", "factor": 2.0}}) != read(gemma)
+    with pytest.raises(BadInput, match="name it under rope_type"):
+        read(gemma | {"rope_scaling": {"type": "linear", "factor": 2.0}})
 
 
 def test_gemmas_rotary_settings_stand_in_one_object_for_each_type_of_layer():

@@ -37,7 +37,10 @@ def read(keys: Keys) -> ModelConfig:
         keys.size("num_hidden_layers", most=LAYERS),
         keys.get("attention_bias", bool, False),
     )
-    every = keys.size("sliding_window_pattern", "_sliding_window_pattern", default=6)
+    every = keys.size("sliding_window_pattern", default=6)
+    if not keys.has("layer_types"):
+        keys.must("_sliding_window_pattern", every, None)  # which newer versions write, and never read
+    keys.get("_sliding_window_pattern", int, None)
     usual = ["sliding_attention" if (n + 1) % every else "full_attention" for n in range(n_layers)]
     sliding = [is_sliding(keys, kind) for kind in keys.per_layer("layer_types", n_layers, usual)]
     window = keys.size("sliding_window", default=None if "sliding_window" in keys.data else 4096)

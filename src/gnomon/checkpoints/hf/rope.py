@@ -29,6 +29,8 @@ class Rotary:
     base, share, length   what it takes where the config is silent: the base, the part of a head that turns, and the
                           trained length before scaling (None: max_position_embeddings)
     base_keys, share_keys   what it calls the first two
+    repeats   names that it leaves out, under which a file may only say the same once more: the base, the share
+    kind_keys what it calls the kind of a scaling; beside: whether the trained length may stand beside the scaling
     """
 
     partial: bool = False
@@ -39,6 +41,9 @@ class Rotary:
     length: int | None = None
     base_keys: tuple[str, ...] = ("rope_theta",)
     share_keys: tuple[str, ...] = ("partial_rotary_factor",)
+    repeats: tuple[str, str] | None = None
+    kind_keys: tuple[str, ...] = ("rope_type", "type")
+    beside: bool = True
 
 
 #: for a config of whatever family: all that it says counts
@@ -47,11 +52,13 @@ ANY = Rotary(partial=True, renamed={"su": "longrope"})
 ROTARY: Mapping[str, Rotary] = {
     **dict.fromkeys(("llama", "mistral", "qwen2", "qwen3"), Rotary()),
     "smollm3": Rotary(base=2000000.0),
-    "gemma3_text": Rotary(base=1000000.0),
-    "gemma3_text, layers with a window": Rotary(base_keys=("rope_local_base_freq",), share_keys=()),
+    "gemma3_text": Rotary(base=1000000.0, kind_keys=("rope_type",), beside=False),
+    "gemma3_text, layers with a window": Rotary(
+        base_keys=("rope_local_base_freq",), share_keys=(), kind_keys=("rope_type",), beside=False
+    ),
     "gpt_neox": Rotary(
-        partial=True, kinds=KINDS[:-1], share=0.25, base_keys=("rope_theta", "rotary_emb_base"),
-        share_keys=("partial_rotary_factor", "rotary_pct"),
+        partial=True, kinds=KINDS[:-1], share=0.25, base_keys=("rotary_emb_base",), share_keys=("rotary_pct",),
+        repeats=("rope_theta", "partial_rotary_factor"),
     ),
     "phi3": Rotary(
         partial=True, kinds=("longrope",), renamed={"su": "longrope", "yarn": "longrope"}, length=4096
@@ -68,6 +75,8 @@ def read_rope(keys: Keys, d_head: int, rotary: Rotary, parts: Mapping[str, Keys 
     own = {name: part for name, part in spelled.items() if part is not None}
     base = _said(keys, own, "rope_theta", rotary.base_keys, rotary.base)
     share = _said(keys, own, "partial_rotary_factor", rotary.share_keys, rotary.share)
+    for name, value in zip(rotary.repeats or (), (base, share), strict=False):
+        keys.must(name, value)
     read = {name: _scaling(part, keys, rotary) for name, part in own.items()}
     scaled = keys.agreed(read) if read else None
     if not 0 < share <= 1:
@@ -105,7 +114,7 @@ def rope(base: float, rotary_dim: int, d_head: int, **options: Any) -> Spec:
 
 def _scaling(part: Keys, keys: Keys, rotary: Rotary) -> dict[str, Any] | None:
     """The context scaling that an object of settings describes, as plain data."""
-    word = part.first(("rope_type", "type"), str, "default")
+    word = part.first(rotary.kind_keys, str, "default")
     kind = (rotary.renamed or {}).get(word, word)
     known = ("default", *rotary.kinds)
     if kind not in known:
@@ -122,7 +131,8 @@ def _scaling(part: Keys, keys: Keys, rotary: Rotary) -> dict[str, Any] | None:
 
 def _trained(part: Keys, keys: Keys, rotary: Rotary) -> int | None:
     """The length that a model was trained on before its context was scaled, where the config says it."""
-    found = {LENGTH: keys.get(LENGTH, int, None) or rotary.length, f"rope.{LENGTH}": part.get(LENGTH, int, None)}
+    beside = keys.get(LENGTH, int, None) if rotary.beside else None
+    found = {LENGTH: beside or rotary.length, f"rope.{LENGTH}": part.get(LENGTH, int, None)}
     said = {where: value for where, value in found.items() if value is not None}
     return keys.agreed(said) if said else None
 
@@ -141,7 +151,8 @@ def _stretch(part: Keys, keys: Keys, rotary: Rotary) -> dict[str, Any]:
 
 def _default(part: Keys, keys: Keys, rotary: Rotary) -> None:
     part.get(LENGTH, int, None)  # what it would be scaled from
-    part.must("factor", 1.0, None)
+    if (factor := part.get("factor", float, None)) not in (1.0, None):
+        raise BadInput(f"{keys.file}: RoPE has a factor, {factor}, and no scaling: name it under rope_type")
 
 
 def _linear(part: Keys, keys: Keys, rotary: Rotary) -> dict[str, Any]:
