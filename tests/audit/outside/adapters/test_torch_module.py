@@ -100,6 +100,42 @@ def test_an_end_that_is_no_embedding_is_found_by_going_there():
     assert Torch(lambda ids: torch.zeros(*ids.shape, 5)).limit is None
 
 
+class Sinusoids(Model):
+    """A table of sinusoids in a buffer, past whose end it raises, as adding vectors of two lengths does."""
+
+    def __init__(self, rows):
+        super().__init__()
+        del self.positions
+        angles = torch.arange(rows)[:, None] * 100.0 ** (-torch.arange(0, D, 2) / D)
+        self.register_buffer("table", torch.stack([angles.sin(), angles.cos()], -1).flatten(1))
+
+    def vectors(self, ids):
+        return self.tokens(ids) + self.table[: ids.shape[1]]
+
+
+class Repeating(Sinusoids):
+    """Past its end the last row is repeated."""
+
+    def vectors(self, ids):
+        return self.tokens(ids) + self.table[torch.arange(ids.shape[1]).clamp(max=len(self.table) - 1)]
+
+
+@pytest.mark.parametrize("rows", [49, 64, 100, 256])
+def test_the_end_of_a_table_is_found_first_and_an_error_past_it_is_right(rows):
+    target = Torch(Sinusoids(rows))
+    assert (target.limit, target.table_ends) == (rows, True)
+    report = gn.audit(target)
+    assert [found.law for found in report.failed if "position" in found.law or "place" in found.law] == []
+    assert report["no two places are one"].verdict == report["past the table is an error"].verdict == "pass"
+
+
+def test_places_past_an_end_that_is_none_are_seen_to_be_one():
+    assert Torch(Sinusoids(300)).limit is None
+    found = gn.audit(Repeating(64), only=["no two places are one"])["no two places are one"]
+    assert found.verdict == "FAIL"
+    assert "all tokens from 63 on stand at one position" in found.note
+
+
 def test_ids_that_mean_padding_are_not_drawn():
     target = Torch(Model(padding=3))
     assert target.special == {3}

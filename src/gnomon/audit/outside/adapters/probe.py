@@ -19,6 +19,7 @@ from gnomon.shapes import Float, Int
 
 FAR = 48  #: tokens of the longest text that is tried; laws ask about fewer
 USED = (*range(1, 17), 24, 36)  #: lengths that laws ask about
+FARTHEST = 257  #: one more than the tokens of the longest text that most laws ask about
 SAY = "say how to ask it: Torch(model, forward=lambda model, ids: ...)"
 PATTERN = (1, 0, 1, 1, 0, 0, 1, 0)  #: ids that every model knows, and no numbers of positions
 
@@ -63,6 +64,8 @@ def probe(ask: Callable[[Int], Float], module: nn.Module, device: torch.device) 
     ]
     whole = lengths == frozenset(range(1, max(lengths) + 1))
     limit = min([*ends, *([max(lengths)] if whole and max(lengths) < FAR else [])], default=None)
+    if limit is None and FAR in lengths:
+        limit = end_beyond(ask, device)
     vocab = width if tokens is None else len(tables[tokens].weight)
     return Probe(vocab, tokens, limit, lengths)
 
@@ -115,6 +118,27 @@ def reach(ask: Callable[[Int], Float], device: torch.device) -> frozenset[int]:
             f"the model answers no ids (1, n), torch.int64 and below 2, for any n up to {FAR}: {said(why)}; {SAY}"
         ) from why
     return frozenset(answered)
+
+
+def end_beyond(ask: Callable[[Int], Float], device: torch.device) -> int | None:
+    """The longest text that it answers, where there is one between FAR and FARTHEST and longer ones raise."""
+
+    def answers(n: int) -> bool:
+        try:
+            ask(_ids(n, device))
+        except (MemoryError, torch.cuda.OutOfMemoryError):
+            return True
+        except Exception:  # whatever a model raises past its end
+            return False
+        return True
+
+    last, beyond = FAR, FARTHEST
+    if answers(beyond):
+        return None
+    while beyond - last > 1:
+        middle = (last + beyond) // 2
+        last, beyond = (middle, beyond) if answers(middle) else (last, middle)
+    return last
 
 
 def takes(module: nn.Module, ids: Int, **options: Int) -> bool:
