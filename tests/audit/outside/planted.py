@@ -62,6 +62,32 @@ class KeepsTheLongest(Tiny):
         return super().angles(positions, width) * min(1.0, 30 / self.longest)
 
 
+class KeepsAngles(Tiny):
+    """Cosines of all angles so far, kept as they were made: in bfloat16 under autocast, without gradients in inference
+    mode."""
+
+    rounds = True
+
+    def rotate(self, x, positions):
+        longest = int(positions.max()) + 1
+        if longest > len(getattr(self, "kept", ())):
+            self.kept = super().angles(torch.arange(longest), x.shape[-1]).cos()
+            if self.rounds and torch.is_autocast_enabled("cpu"):
+                self.kept = self.kept.bfloat16().float()
+        angle = self.angles(positions, x.shape[-1])[:, None]
+        a, b = x.chunk(2, -1)
+        cos = self.kept[: int(positions.max()) + 1]
+        if not bool((positions == torch.arange(positions.shape[1])).all()):
+            cos = self.kept[positions][:, None]
+        sin = angle.sin().to(x.dtype)
+        cos = cos.to(x.dtype)
+        return torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
+
+
+class KeepsInferred(KeepsAngles):
+    rounds = False
+
+
 class BagOfWords(Tiny):
     def rotate(self, x, positions):
         return x

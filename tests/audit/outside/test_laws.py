@@ -59,6 +59,8 @@ PLANTED = [
     ("logits are numbers", planted.NotItselfButNaN(layers=1), "may not see even itself"),
     ("logits are numbers", planted.LastSeesNothing(), "[11] get NaN"),
     ("evaluation is deterministic", planted.DropsForEver(), ""),
+    ("call history", planted.KeepsAngles(), "after one of 64 tokens under bfloat16 autocast"),
+    ("call history", planted.KeepsInferred(), "of 64 tokens in inference mode no gradient can be taken"),
     ("call history", planted.KeepsTheLongest(), "tokens differ from those before it"),
     ("causality", planted.WrongWayRound(), "the wrong way round"),
     ("causality", planted.WrongWayRound(layers=1), "the wrong way round"),

@@ -24,6 +24,7 @@ from gnomon.audit.outside.adapters.signature import (
     wants_labels,
 )
 from gnomon.audit.outside.hiding import hides_ids
+from gnomon.audit.outside.lending import kept
 from gnomon.audit.outside.target import OTHERS, UNTOLD, Ability, Because, Shift, Target, must_have_numbers
 from gnomon.audit.subject import NotApplicable
 from gnomon.errors import BadValue
@@ -133,7 +134,8 @@ class Torch(Target):
         given = {name: getattr(self, kept) for name, (kept, _) in FUNCTIONS.items()}
         if source is not None:
             must_take_the_source(self.name, given)
-        self.at = self._look(module, vocab)
+        with kept(module):
+            self.at = self._look(module, vocab)
         if self.forward is None and source is None:
             self._take_known_names(module)
         self.hides: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset())

@@ -1,11 +1,12 @@
 """Laws of repetition: the same question gets the same answer, whatever came before."""
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import nn
 
-from gnomon.audit.outside.answers import refusal
+from gnomon.audit.outside.answers import one_line, refusal
 from gnomon.audit.outside.laws.chance import why_calls_differ
 from gnomon.audit.outside.laws.order import SHORT
 from gnomon.audit.outside.laws.padding import on_the_left
@@ -14,6 +15,8 @@ from gnomon.audit.outside.rule import Evidence, rule
 from gnomon.audit.outside.target import Target
 from gnomon.audit.subject import NotApplicable
 from gnomon.shapes import Int
+
+LONG = 300  #: tokens of a text that no table is long enough for that was made before
 
 
 @rule(
@@ -97,18 +100,73 @@ def evaluation_is_deterministic(t: Target, n: int) -> Evidence:
 
 @rule(
     "call history",
-    source="tables, masks and angles kept from a longer call: dynamic NTK's angles, biases kept by shape",
-    hint="what a call computes for its own length must not be kept in the module for calls of another length",
+    source="tables, masks and angles kept from a longer call, or one in another mode: dynamic NTK's angles, biases "
+    "kept by shape, cosines made in bfloat16 or in inference mode",
+    hint="what a call computes for its own length or dtype must not be kept in the module for calls of another one",
     shrinks=False,
 )
 def call_history(t: Target, n: int) -> Evidence:
-    """A long call, or one at other positions, changes no bit of the calls after it."""
-    found = _asked_again(t, t.ids(2, n), None, list(_calls(t, n)))
+    """A long call, or one at other positions or in another mode, changes no bit of the calls after it."""
+    with t.lent() if "module" in t.can else nullcontext(t) as asked:
+        return _history(asked, n)
+
+
+def _history(t: Target, n: int) -> Evidence:
+    found = _asked_again(t, t.ids(2, n), None, [])
+    if "module" in t.can:  # first of all: a table that is long already is not made anew in another mode
+        found = _after_modes(t, t.ids(2, n)) or found
+    found = found if found.cause else _asked_again(t, t.ids(2, n), None, list(_calls(t, n)))
     if not found.cause and t.limit is not None and not t.table_ends and "positions" in t.can:
         beyond = torch.arange(t.limit, t.limit + n, device=t.device).expand(2, -1)
         farther = "one at positions farther past the limit", lambda: t.logits(t.ids(1, n), positions=4 * beyond[:1])
         found = _asked_again(t, t.ids(2, n), beyond, [farther])
     return found
+
+
+def _after_modes(t: Target, ids: Int) -> Evidence | None:
+    """The logits of a short call before and after a long one in another mode, where they differ. Gradients that could
+    be taken before are still to be had: a table that was made in inference mode refuses them."""
+    long, want, learns = t.ids(1, min(LONG, t.limit or LONG)), t.logits(ids), _learns(t, ids)
+    with t.lent() as asked:
+        try:
+            asked.logits(long)
+        except Exception:  # so long a text has other laws
+            return None
+        if not torch.equal(asked.logits(ids), want):
+            return None  # it is the length that is kept
+    modes: dict[str, Callable[[], AbstractContextManager[object]]] = {
+        "under bfloat16 autocast": lambda: torch.autocast(t.device.type, torch.bfloat16),
+        "in inference mode": torch.inference_mode,
+        "that records gradients": torch.enable_grad,
+    }
+    for said, mode in modes.items():
+        with t.lent() as asked:
+            try:
+                with mode():
+                    asked.logits(long)
+            except Exception:  # what it refuses has other laws
+                continue
+            got, after = asked.logits(ids), "" if learns else _learns(asked, ids)
+        if not torch.equal(got, want):
+            cause = f"the calls after one of {long.shape[1]} tokens {said} differ from those before it"
+            return Evidence(got, want, None, ids, tolerance=0.0, cause=cause)
+        if after:
+            cause = f"after a call of {long.shape[1]} tokens {said} no gradient can be taken: {after}"
+            return Evidence(torch.full_like(want, torch.nan), want, None, ids, tolerance=0.0, cause=cause)
+    return None
+
+
+def _learns(t: Target, ids: Int) -> str:
+    """What computing with gradients raises; "" where nothing does."""
+    weights = [w for w in t.module.parameters() if w.requires_grad]
+    try:
+        with torch.enable_grad():
+            logits = t.logits(ids)
+            if logits.requires_grad and weights:
+                torch.autograd.grad(logits.sum(), weights[:1], allow_unused=True)
+    except Exception as raised:  # whatever a model raises in training
+        return f"{type(raised).__name__}: {one_line(str(raised))}"
+    return ""
 
 
 Call = tuple[str, Callable[[], object]]
