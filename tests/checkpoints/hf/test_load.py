@@ -395,16 +395,8 @@ PEAK = Path(__file__).parents[1] / "peak.py"
 @pytest.mark.parametrize(("dtype", "most"), [("float32", 0.15), ("bfloat16", 1.15)])
 def test_loading_takes_no_second_copy_of_the_model(tmp_path, folder, dtype, most):
     """Weights in the dtype of the file are mapped from it; others are converted one by one."""
-    sizes = {
-        "vocab_size": 8000,
-        "d_model": 256,
-        "n_layers": 6,
-        "n_heads": 4,
-        "d_ff": 1024,
-        "gated": True,
-        "bias": False,
-    }
-    save_hf(gn.DecoderOnly(**sizes, activation="silu", norm="rmsnorm"), tmp_path / "big")
+    sizes = {"vocab_size": 8000, "d_model": 256, "n_layers": 6, "n_heads": 4, "d_ff": 1024, "gated": True}
+    save_hf(gn.DecoderOnly(**sizes, bias=False, activation="silu", norm="rmsnorm"), tmp_path / "big")
     script = [sys.executable, str(PEAK), str(folder), str(tmp_path / "big"), dtype]
     taken, size = map(int, subprocess.run(script, capture_output=True, text=True, check=True).stdout.split())
     assert size > 2 * 8e6
