@@ -94,8 +94,8 @@ def _tokenizer(settings: Settings) -> Tokenizer:
     return Tokenizer.load(settings.tokenizer)
 
 
-def make_model(settings: Settings, tokenizer: Tokenizer) -> Model:
-    """The preset with its changes, over this vocabulary, with first weights drawn from the seed."""
+def make_model(settings: Settings, tokenizer: Tokenizer, device: torch.device) -> Model:
+    """The preset with its changes, over this vocabulary, with first weights drawn from the seed, for a device."""
     base = settings.base
     changes = {"vocab_size": tokenizer.vocab_size, **settings.model}
     if settings.position:
@@ -103,12 +103,12 @@ def make_model(settings: Settings, tokenizer: Tokenizer) -> Model:
         own = {"name": own} if isinstance(own, str) else own  # its options go with its name
         changes["position"] = settings.position if "name" in settings.position else {**own, **settings.position}
     config = _long_enough(ModelConfig.from_dict({**base, **changes}), settings)
-    check_memory(config, settings.train)
+    check_memory(config, settings.train, device)
     torch.manual_seed(settings.train.seed)
     model = settings.kind.new_model(config)
     model.check(Layout.dense(1, settings.train.length))
     model.tokenizer = tokenizer
-    return model
+    return model.to(device)
 
 
 def _long_enough(config: ModelConfig, settings: Settings) -> ModelConfig:

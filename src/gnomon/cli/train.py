@@ -88,10 +88,10 @@ def command(
 ) -> None:
     """Train a model on SOURCES: files, folders, JSONL, - for standard input, or stdlib.
 
-    stdlib, the default, is the source text of this machine's Python library. Ctrl-C saves and stops; --resume RUN goes
-    on as if nothing had happened. Every setting can be given as --set train.warmup=200, --set model.d_model=256 or
-    --set position.base=1e6, or under the same names in a TOML file. With --task it learns something else than a text.
-    --from MODEL fine-tunes a model instead of a new one, for example one that gnomon retrofit made.
+    stdlib, the default, is the source text of this machine's Python library. Ctrl-C or SIGTERM saves and stops;
+    --resume RUN goes on as if nothing had happened. Every setting can be given as --set train.warmup=200,
+    --set model.d_model=256 or --set position.base=1e6, or under the same names in a TOML file. With --task it learns
+    something else than a text. --from MODEL fine-tunes a model instead of a new one, for example one that gnomon retrofit made.
     """
     from gnomon.cli.config import resolve_config
     from gnomon.cli.recipe import chosen_kind, settings_of, settled
@@ -168,7 +168,7 @@ def _start(
     with new_folder(output or free_folder(settings)) as folder:  # ours before the data are read, which takes time
         _tell(translated(kind.describe(), lang), quiet)
         tokenizer = make_tokenizer(settings) if begun is None or begun.tokenizer is None else begun.tokenizer
-        model = (make_model(settings, tokenizer) if begun is None else begun).to(where)
+        model = make_model(settings, tokenizer, where) if begun is None else begun.to(where)
         size = sum(p.numel() for p in model.parameters())
         name = model.architecture if begun is not None or settings.preset is None else settings.preset
         sizes = {"size": size, "tokens": tokenizer.vocab_size, "kind": tokenizer.kind}

@@ -104,7 +104,7 @@ def _go(run: Run, quiet: bool) -> Report:
     evaluation = samples = None
     log = MetricsLog(run.folder / METRICS, until=start)
     if log.damaged:
-        _say(f"{METRICS}: {log.damaged} damaged lines were left out", quiet)
+        _say(f"{METRICS}: damaged lines are left out ({log.damaged})", quiet)
     asking = signals_ask("finishing this step, then saving. Once more quits at once.")
     with closing(log), _progress(config, start, quiet) as bar, asking as asked:
         run.model.train()

@@ -1,5 +1,7 @@
 """What a training needs at least, before anything is built: it is told at once, not by a process that is killed."""
 
+import torch
+
 from gnomon.glossary import grouped
 from gnomon.memory import room_for
 from gnomon.models import ModelConfig
@@ -8,12 +10,16 @@ from gnomon.train.config import TrainConfig
 PER_PARAMETER = 16  # bytes: the weight, its gradient and AdamW's two moments, in float32
 
 
-def check_memory(model: ModelConfig, config: TrainConfig) -> None:
-    """Raise BadValue for a model or batches that do not fit into this machine's memory, counted from below."""
+def check_memory(model: ModelConfig, config: TrainConfig, device: torch.device) -> None:
+    """Raise BadValue for a model or batches that do not fit into this machine's memory, counted from below.
+
+    Where another device computes, the machine itself holds token ids and first weights only.
+    """
+    here = device.type == "cpu"
     layers = model.n_layers + (model.depth if model.architecture == "encoder-decoder" else 0)
     rows = -(-config.batch_size // config.accumulate)
     room_for(
-        config.batch_size * config.length * 8 + rows * config.length * model.d_model * max(layers, 1) * 4,
+        config.batch_size * config.length * 8 + here * rows * config.length * model.d_model * max(layers, 1) * 4,
         f"a batch of {grouped(config.batch_size)} rows of {grouped(config.length)} tokens",
         "choose a smaller length or batch_size, or accumulate more pieces",
     )
@@ -23,7 +29,7 @@ def check_memory(model: ModelConfig, config: TrainConfig) -> None:
     if model.at_input.name == "learned":
         parameters += (model.max_positions or 0) * model.d_model
     room_for(
-        PER_PARAMETER * parameters,
+        (PER_PARAMETER if here else 4) * parameters,
         f"training a model of at least {grouped(parameters)} parameters",
         "choose a smaller vocab_size, d_model, d_ff, n_layers or max_positions",
     )

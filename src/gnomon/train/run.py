@@ -31,9 +31,9 @@ class Run:
     ) -> None:
         """Raises BadValue where the model cannot be trained like this, before anything is written."""
         self.model, self.inner, self.task, self.folder = model, unwrapped(model), task, folder
-        check_memory(self.inner.config, config)
-        task.check(self.inner, config)
         self.device = next(model.parameters()).device
+        check_memory(self.inner.config, config, self.device)
+        task.check(self.inner, config)
         self.dtype = training_dtype(config.dtype, self.device)
         self.config = replace(config, dtype=str(self.dtype).removeprefix("torch."))  # "auto" is decided once a run
         if self.dtype == torch.float64:
