@@ -133,6 +133,51 @@ def test_a_text_that_goes_on_and_is_worth_more_than_all_that_ended_is_never_thro
 
 
 @pytest.mark.slow
+def as_transformers_stops(logprobs, width, penalty, n, end=0):
+    """Its rule with early_stopping=True: an end counts only among the best `width` of all that may follow, and so does
+    a text that was cut off. `logprobs`: of what follows new tokens."""
+    live, finished = [(0.0, [])], []
+    while len(finished) < width and len(live[0][1]) < n:
+        options = [(logp + p, [*ids, i]) for logp, ids in live for i, p in enumerate(logprobs(ids))]
+        best = sorted(options, reverse=True)[: 2 * width]
+        ended = [(logp, ids) for logp, ids in best[:width] if ids[-1] == end or len(ids) == n]
+        finished += [(logp / len(ids) ** penalty, ids) for logp, ids in ended]
+        live = [(logp, ids) for logp, ids in best if ids[-1] != end][:width]
+    return max(finished)[1]
+
+
+@torch.no_grad()
+def test_with_early_stopping_transformers_counts_fewer_texts_as_ended(markov, tmp_path):
+    """Its rule in our words, held against it; and where the two rules differ. Of 2 4, 3 5 and the two ends beside them,
+    one end is among the best two, so transformers goes on to 2 4 6 END; here both ends are better than 3 5."""
+    from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM
+
+    sizes = {"vocab_size": 12, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2}
+    ids = {"bos_token_id": None, "eos_token_id": 0, "pad_token_id": None}
+    torch.manual_seed(1)
+    theirs = LlamaForCausalLM(LlamaConfig(**sizes, **ids, num_attention_heads=4, initializer_range=0.5)).eval()
+
+    def following(new):
+        return theirs(torch.tensor([[3, 1, 4, *new]])).logits[0, -1].log_softmax(-1).tolist()
+
+    for width, penalty in itertools.product((2, 4), (0.0, 1.0)):
+        search = {"num_beams": width, "length_penalty": penalty, "early_stopping": True}
+        settings = GenerationConfig(**search, max_new_tokens=12, do_sample=False, eos_token_id=0, pad_token_id=0)
+        prompt = torch.tensor([[3, 1, 4]])
+        [text] = theirs.generate(prompt, attention_mask=torch.ones_like(prompt), generation_config=settings).tolist()
+        expected = as_transformers_stops(following, width, penalty, 12)
+        assert text[3 : 3 + len(expected)] == expected
+
+    table = {1: {2: 0.5, 3: 0.4}, 2: {0: 0.4, 4: 0.35}, 3: {0: 0.4, 5: 0.3}, 4: {6: 1.0}, 5: {5: 1.0}, 6: {0: 1.0}}
+    model = markov(table, 8)
+
+    def known(new):
+        return model.logp[[1, *new][-1]].tolist()
+
+    assert as_transformers_stops(known, 2, 1.0, 9) == [2, 4, 6, 0]
+    assert generate(model, [1], strategy=Beam(2, 1.0, True), **EOS, max_new_tokens=9)[0].ids == [2, 0]
+
+
 @pytest.mark.parametrize("rule", [False, "never"])
 def test_what_ends_by_itself_is_what_transformers_finds(rule, tmp_path):
     """The best text of tiny random Llamas, each with two widths and two penalties. (Where the best is a text that was

@@ -31,8 +31,10 @@ from gnomon.data.counted import READ, STEP, WRITE, Counted, Generation
 BUDGET, PER_LETTER = 10**8, 2000  #: of work: for any conversation, and more for each letter of it
 LONGEST_TEMPLATE = 2**18
 _LARGEST_BITS = 4096  # of a whole number
-_PERCENT = re.compile(r"%(?:\([^)]*\))?([^a-zA-Z%]*)")  # what stands between % and its letter,
-_BRACES, _NESTED = re.compile(r"\{[^{}]*(:[^{}]*)"), re.compile(r"\{[^{}]+\{")  # in {}, and {} in {}
+# Widths and precisions in format strings, and those that are computed, with % and with braces. Each looks at a letter
+# once: a template may be the one that was written to make them slow.
+_WIDTHS, _STARS = re.compile(r"(?<!\d)(\d++)[hlL]*+[.diouxXeEfFgGcrsa]"), re.compile(r"%[-+ #0-9.]*+\*")
+_SPECS, _NESTED = re.compile(r"\{[^{}:]*+(:[^{}]*+)"), re.compile(r"\{[^{}]++\{")
 MARK = "\U0010fffe"  #: no text has this character; what it marks in a text comes out of a template as it went in
 _AS_JSON, _AS_REPR = r"\udbff\udffe", re.compile(r"((?<!\\)(?:\\\\)*)\\U0010fffe")  # as both escape it
 
@@ -265,10 +267,10 @@ class Sandbox(ImmutableSandboxedEnvironment):
         """From above: what a format string, with % or with braces, writes. Widths and precisions stand in it; those
         that are computed are refused."""
         text = str(pattern)
-        specs = "".join((_BRACES if braces else _PERCENT).findall(text))
-        if _NESTED.search(text) if braces else "*" in specs:
+        if (_NESTED if braces else _STARS).search(text):
             raise SecurityError("it formats with a width that is computed")
-        widths = sum(int(digits) if len(digits) < 10 else self.left + 1 for digits in re.findall(r"\d+", specs))
+        numbers = re.findall(r"\d+", "".join(_SPECS.findall(text))) if braces else _WIDTHS.findall(text)
+        widths = sum(int(digits) if len(digits) < 10 else self.left + 1 for digits in numbers)
         return text.count("{" if braces else "%") * (self.weigh(given) + widths)
 
     def to_json(

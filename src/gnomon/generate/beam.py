@@ -27,7 +27,7 @@ class Beam(Search):
     """The `n_best` best of `width` texts that are written side by side; width 1 is greedy.
 
     length_penalty   what the length of a text weighs: above 0 longer texts gain, below 0 shorter ones do
-    early_stopping   when a row ends, by one of the three rules that transformers' beams know:
+    early_stopping   when a row ends, by one of three rules:
                      False    `width` of its texts have ended, and none that goes on is worth more, at the length it has
                               now, than the last of the best `width` of them
                      True     as soon as `width` have ended, however much better a text that goes on may be
@@ -36,6 +36,10 @@ class Beam(Search):
     n_best           results of each row: the best one is the Generation, the others are its alternatives
 
     Texts that reach max_new_tokens, or the end of a table, are results only where too few ended by themselves.
+
+    The rules are those of transformers' beams. What counts as a text that has ended is not: here it is any that is
+    worth more than the last of the `width` that go on; there, only one among the best `width` of all that may follow,
+    so that True ends later there. And there, a text that was cut off is a result like any other.
     """
 
     width: int = 4
