@@ -262,6 +262,21 @@ def test_ids_of_a_picture_carry_its_prefix(report):
     assert "width=" not in text[: text.index(">")]
 
 
+@pytest.mark.parametrize("size", [WIDE, NARROW])
+def test_a_long_name_leaves_room_for_the_curves(report, size):
+    """And two that differ at their ends only still do."""
+    labels = [f"rope(base=200, pairing='interleaved', rotary_dim={n})" for n in (8, 16)]
+    rows = [replace(row, label=label) for row, label in zip(report.rows[3:5], labels, strict=True)]
+    for draw in (extrapolation, by_position):
+        figure = draw(replace(report, rows=tuple(rows)), size)
+        figure.canvas.draw()
+        axes = figure.axes[0]
+        assert axes.get_position().width > 0.35
+        named = {text.get_text() for text in axes.texts if "…" in text.get_text()}
+        assert len(named) == 2
+        assert all(text.get_window_extent().x1 <= figure.bbox.x1 + 1 for text in axes.texts)
+
+
 # ------------------------------------------------------------------ in three languages
 
 
@@ -349,7 +364,7 @@ def test_a_verdict_stands_beside_its_encoding_however_narrow_the_page(report):
 @pytest.mark.parametrize("lang", LANGUAGES)
 def test_no_name_lies_on_a_curve(report, size, lang):
     """Neither that of an encoding which ends early nor that of the trigram."""
-    names = {"learned", words("lab", lang)("trigram")}
+    names = {"learned", *(words("lab", lang)(key) for key in ("trigram", "trigram_short"))}
     curves = [[0.96 - 0.02 * n + 0.03 * k for n in range(len(row.curve))] for k, row in enumerate(report.rows)]
     ends = [None if bits is None else n for n, bits in enumerate(report.row("learned").curve)]
     rows = [replace(row, curve=curve) for row, curve in zip(report.rows, curves, strict=True)]

@@ -62,7 +62,7 @@ def extrapolation(report: Report, size: tuple[float, float] = WIDE, lang: str = 
     """Bits per byte of the same targets by the tokens given, beside cropping and the trigram."""
     w, lengths = words("lab", lang), report.settings.lengths
     lines = [
-        _line(report, row, [(n, b.value) for n, b in zip(lengths, row.bits, strict=True) if b is not None])
+        _line(report, row, [(n, b.value) for n, b in zip(lengths, row.bits, strict=True) if b is not None], size[0])
         for row in report.rows
     ]
     with _drawing():
@@ -79,7 +79,11 @@ def extrapolation(report: Report, size: tuple[float, float] = WIDE, lang: str = 
                 )  # fmt: skip
             axes.plot(line.x, line.y, color=line.colour, marker=line.marker, markersize=5.5, lw=2, zorder=3)
         axes.set_ylabel(w("curves_y"))
-        axes.set_xticks(lengths, [f"{w.number(n)}\n{w.number(n / lengths[0], 'g')}×" for n in lengths])
+        named = (
+            lengths if size[0] > NARROW[0] else lengths[::-1][::2]
+        )  # on a phone every second, the longest among them
+        labels = [f"{w.number(n)}\n{w.number(n / lengths[0], 'g')}×" if n in named else "" for n in lengths]
+        axes.set_xticks(lengths, labels)
         _finish(axes, lines, w("curves_x"), report.trigram.value, w)
         ticks = [y for y in axes.get_yticks() if axes.get_ylim()[0] <= y <= axes.get_ylim()[1]]
         decimals = max(len(f"{y:.6g}".partition(".")[2]) for y in ticks)
@@ -90,7 +94,7 @@ def extrapolation(report: Report, size: tuple[float, float] = WIDE, lang: str = 
 def by_position(report: Report, size: tuple[float, float] = WIDE, lang: str = "en") -> "Figure":
     """Bits per byte by position within one long window."""
     w, L, longest = words("lab", lang), report.settings.train_length, report.settings.lengths[-1]
-    lines = [_line(report, row, _curve(report, row)) for row in report.rows]
+    lines = [_line(report, row, _curve(report, row), size[0]) for row in report.rows]
     with _drawing():
         figure, axes = _canvas(report, size, 2.2, w("positions_title", trained=L), w("positions_note", longest=longest))
         for line in lines:
@@ -121,8 +125,8 @@ def look(report: Report, row: Row) -> tuple[str, str]:
 # ------------------------------------------------------------------ parts of a picture
 
 
-def _line(report: Report, row: Row, points: Sequence[tuple[float, float]]) -> Line:
-    return Line(row.label, [x for x, _ in points], [y for _, y in points], *look(report, row))
+def _line(report: Report, row: Row, points: Sequence[tuple[float, float]], width: float) -> Line:
+    return Line(_short(row.label, width), [x for x, _ in points], [y for _, y in points], *look(report, row))
 
 
 def _curve(report: Report, row: Row) -> list[tuple[float, float]]:
@@ -152,7 +156,7 @@ def _canvas(report: Report, size: tuple[float, float], left: float, title: str, 
     below = 0.14 + 0.21 * len(head)
     figure.text(0.02, 1 - below / height, "\n".join(note), va="top", color=MUTED, linespacing=1.35)
     top = below + 0.2 * len(note) + 0.16
-    names = 0.098 * max(len(row.label) for row in report.rows) + 0.2
+    names = 0.098 * max(len(_short(row.label, width)) for row in report.rows) + 0.2
     axes = figure.add_axes((0.76 / width, 0.72 / height, 1 - (0.76 + names) / width, 1 - (0.72 + top) / height))
     axes.set_xscale("log", base=2)
     axes.xaxis.set_minor_locator(NullLocator())
@@ -184,12 +188,21 @@ def _finish(axes: "Axes", lines: Sequence[Line], x_label: str, trigram: float, w
             _write(axes, line.name, line.colour, *_free(axes, line.name, spots, [*drawn, *_level(axes, trigram)]))
     places = [(axes.get_xlim()[0] * 1.12**n, trigram) for n in range(60)]
     spots = [(at, ((4.0, dy), "left", va)) for at in places for dy, va in ((3.0, "bottom"), (-3.0, "top"))]
-    at, place = _free(axes, w("trigram"), spots, drawn, letter=5.0)
-    _write(axes, w("trigram"), MUTED, at, place, fontsize=8.5, fontweight="normal")
+    figure: Any = axes.figure
+    name = w("trigram" if figure.get_figwidth() > NARROW[0] else "trigram_short")
+    at, place = _free(axes, name, spots, drawn, letter=5.4)
+    _write(axes, name, MUTED, at, place, fontsize=8.5, fontweight="normal")
 
 
 Place = tuple[tuple[float, float], str, str]  # offset from a point, in points, and how the text is aligned
 Spot = tuple[tuple[float, float], Place]
+
+
+def _short(name: str, width: float) -> str:
+    """A name that leaves room for the curves of a picture `width` inches wide; what is left out is in its middle."""
+    most = int(3.6 * width)
+    tail = (most - 1) // 2
+    return name if len(name) <= most else f"{name[: most - 1 - tail]}…{name[-tail:]}"
 
 
 def _write(axes: "Axes", name: str, colour: str, at: tuple[float, float], place: Place, **style: Any) -> None:
