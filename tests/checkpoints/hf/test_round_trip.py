@@ -10,7 +10,7 @@ from parity import draw_ids, loaded
 from safetensors.torch import load_file
 
 import gnomon as gn
-from gnomon.checkpoints import load, save_model
+from gnomon.checkpoints import gguf, load, save_model
 from gnomon.checkpoints.hf import family_for, save_hf
 from gnomon.data import Tokenizer
 from gnomon.errors import BadValue
@@ -204,6 +204,42 @@ def test_the_tokenizer_goes_along(tmp_path):
     assert again.tokenizer.encode("niño") == ours.tokenizer.encode("niño")
     assert again.ends == (ours.tokenizer.eos_id,)
     assert hf.AutoTokenizer.from_pretrained(tmp_path)("niño")["input_ids"] == ours.tokenizer.encode("niño")
+
+
+MARKS = {"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>"}
+
+
+def marked_tokenizer():
+    """Bytes, then four control tokens that have their parts by name."""
+    import tokenizers
+
+    core = tokenizers.Tokenizer.from_str(Tokenizer.bytes().to_json())
+    core.add_special_tokens([*MARKS.values()])
+    spec = json.loads(core.to_str())
+    spec["model"]["unk_token"] = MARKS["unk_token"]
+    spec["model"]["vocab"][MARKS["unk_token"]] = 257
+    return Tokenizer(json.dumps(spec), MARKS)
+
+
+@pytest.mark.parametrize("through", ["hf", "gguf", "run folder"])
+def test_the_marks_of_a_tokenizer_are_told_to_the_other_library(tmp_path, through):
+    """Begin- and end-of-text, unknown and padding, whatever file the model was in before."""
+    ours = build(preset("mini-llama"))
+    ours.tokenizer = marked_tokenizer()
+    if through == "gguf":
+        ours = load(gguf.save(ours, tmp_path / "m.gguf"))
+    elif through == "run folder":
+        ours = load(save_model(tmp_path / "run", ours))
+    save_hf(ours, tmp_path / "out")
+    config, tokenizer = (cls.from_pretrained(tmp_path / "out") for cls in (hf.AutoConfig, hf.AutoTokenizer))
+    ids = {name: tokenizer.convert_tokens_to_ids(mark) for name, mark in MARKS.items()}
+    assert ids == {"unk_token": 257, "bos_token": 258, "eos_token": 259, "pad_token": 260}
+    assert {name: getattr(tokenizer, name) for name in MARKS} == MARKS
+    assert {name: getattr(config, f"{name}_id") for name in MARKS} == ids
+    told = hf.GenerationConfig.from_pretrained(tmp_path / "out")
+    assert (told.bos_token_id, told.eos_token_id, told.pad_token_id) == (258, 259, 260)
+    again = load(tmp_path / "out")
+    assert (again.tokenizer.names, again.ends) == (ours.tokenizer.names, (259,))
 
 
 # ------------------------------------------------------------------ both schemas, older names

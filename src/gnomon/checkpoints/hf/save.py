@@ -38,7 +38,8 @@ def save_hf(model: nn.Module, folder: str | Path, family: str | None = None) -> 
     dtype = str(next(iter(own.values())).dtype).removeprefix("torch.")
     marks = _marks(inner, about)
     with draft(folder) as new:
-        write_json(new / "config.json", {**about, **marks, **_labels(inner), "torch_dtype": dtype})
+        unknown = {} if inner.tokenizer is None else {"unk_token_id": inner.tokenizer.unk_id}
+        write_json(new / "config.json", {**about, **marks, **unknown, **_labels(inner), "torch_dtype": dtype})
         write_tensors(new / "model.safetensors", tensors, {"format": "pt"})
         if isinstance(inner, Writer):
             write_json(new / GENERATION, marks)
@@ -82,10 +83,12 @@ def _labels(model: Model) -> dict[str, Any]:
 
 
 def _marks(model: Model, about: dict[str, Any]) -> dict[str, Any]:
-    """The ids of marks, and those that the family needs. Null says that there is none: a family's usual one may lie
-    outside this vocabulary."""
-    marks = {name: about.get(name) for name in ("bos_token_id", "pad_token_id", "decoder_start_token_id")}
-    own = None if model.tokenizer is None else model.tokenizer.eos_id
+    """The ids of marks: those that the family needs, else those that the tokenizer names. Null says that there is none:
+    a family's usual one may lie outside this vocabulary."""
+    tokenizer = model.tokenizer
+    begin, own, pad = (None,) * 3 if tokenizer is None else (tokenizer.bos_id, tokenizer.eos_id, tokenizer.pad_id)
+    named = {"bos_token_id": begin, "pad_token_id": pad, "decoder_start_token_id": None}
+    marks = {name: about.get(name, i) for name, i in named.items()}
     ends = list(dict.fromkeys(i for i in (own, *model.ends) if i is not None))
     marks["eos_token_id"] = ends if len(ends) > 1 else ends[0] if ends else None
     if model.start is not None:
