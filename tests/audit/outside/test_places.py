@@ -91,6 +91,23 @@ class LastBlockAlone(GPT):
         return self.head(self.ln_f(y))
 
 
+class Inferring(GPT):
+    """Computes in inference mode, so that no gradient tells which parts it uses."""
+
+    @torch.inference_mode()
+    def forward(self, ids):
+        return super().forward(ids)
+
+
+class InferringWithoutItsNorm(Inferring):
+    @torch.inference_mode()
+    def forward(self, ids):
+        x = self.entered(ids)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x)
+
+
 class NoLastNorm(GPT):
     def forward(self, ids):
         x = self.entered(ids)
@@ -102,8 +119,9 @@ class NoLastNorm(GPT):
 REACHES, APART, USED = "a position reaches attention", "no two places are one", "every part is used"
 
 
-def test_a_healthy_model_breaks_none_of_them():
-    report = gn.audit(GPT(), only=[REACHES, APART, USED])
+@pytest.mark.parametrize("model", [GPT, Inferring])
+def test_a_healthy_model_breaks_none_of_them(model):
+    report = gn.audit(model(), only=[REACHES, APART, USED])
     assert [f.verdict for f in report.findings] == ["pass"] * 3
 
 
@@ -120,6 +138,7 @@ def test_a_healthy_model_breaks_none_of_them():
         (Detached, USED, "depends on wte.weight"),
         (LastBlockAlone, USED, "blocks.0"),
         (NoLastNorm, USED, "depends on ln_f.weight, ln_f.bias"),
+        (InferringWithoutItsNorm, USED, "no logit depends on ln_f.weight, ln_f.bias"),
     ],
 )
 def test_what_is_forgotten_is_named(model, law, words):
