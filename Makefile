@@ -1,6 +1,6 @@
 # Gnomon. `make demo` and `make test` need only Python >= 3.11 and make: each sets up .venv for itself the first time.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow check lint types clean
+.PHONY: help order demo test test-slow check lint types clean
 .DELETE_ON_ERROR:
 
 VENV := .venv
@@ -10,12 +10,16 @@ JOBS ?= 2
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --durations=10
 
 help:
+	@echo 'make order      swap two words and see what attention notices, with and without position'
 	@echo 'make demo       train the same small model under each position encoding and compare them'
 	@echo 'make test       the fast tests'
 	@echo 'make test-slow  the tests that take minutes: the built wheel, long trainings'
 	@echo 'make check      ruff, mypy and the fast tests: run it before a commit'
 	@echo 'make clean      remove .venv and what tools left behind (never runs/)'
 	@echo 'Python: the first of $(PYTHONS) that is >= 3.11, or PYTHON=/path/to/python'
+
+order: $(VENV)/.core
+	$(BIN)/gnomon order $(ARGS)
 
 demo: $(VENV)/.core
 	$(BIN)/gnomon demo $(ARGS)
