@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from gnomon import __version__
+from gnomon.cli.letters import ERR, OUT
 from gnomon.cli.main import COMMANDS, cli
 
 HEAVY = ("torch", "numpy", "matplotlib", "tokenizers", "transformers")
@@ -160,3 +161,20 @@ def test_what_a_terminal_cannot_write_is_no_traceback():
     command = [sys.executable, "-m", "gnomon", "inspect", "--preset", "mini-gpt", "--text", "a\tb"]
     ran = subprocess.run(command, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "ascii"}, check=False)
     assert ran.returncode == 0, ran.stderr.decode()
+
+
+def test_a_terminal_without_a_letter_shows_the_nearest_one():
+    """Numbers stay numbers in the encodings of Windows and of older systems, which have no narrow spaces."""
+    command = [sys.executable, "-m", "gnomon", "plan", "mini-gpt", "--lang", "es"]
+    plain = {**os.environ, "PYTHONIOENCODING": "cp1252"}
+    shown = subprocess.run(command, capture_output=True, env=plain, check=True).stdout.decode("cp1252")
+    assert "867 072" in shown
+    assert "atención" in shown
+    assert "?" not in shown
+
+
+def test_a_letter_without_a_near_one_is_a_question_mark_or_its_number():
+    text = "14\u202f592 −0,3 % «ñandú» 語"
+    assert text.encode("ascii", OUT) == b'14 592 -0,3 % "nandu" ?'
+    assert text.encode("ascii", ERR) == b'14 592 -0,3 % "nandu" \\u8a9e'
+    assert text.encode("utf-8", OUT).decode() == text

@@ -16,6 +16,7 @@ from click.shell_completion import CompletionItem
 
 from gnomon import __version__
 from gnomon.cli.failures import failures_reported
+from gnomon.cli.letters import ERR, OUT
 from gnomon.errors import shortened, unknown
 
 COMMANDS = {
@@ -117,7 +118,7 @@ def make_streams_sound() -> None:
         if stream is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115  it lives as long as the process
         elif mode == "w" and isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace" if name == "stderr" else "replace")
+            stream.reconfigure(errors=ERR if name == "stderr" else OUT)
 
 
 def make_warnings_short() -> None:
