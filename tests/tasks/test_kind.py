@@ -67,8 +67,15 @@ def test_paths_are_kept_such_that_they_are_found_from_any_folder(tmp_path, monke
     assert find("pairs")(("a.tsv",)).anywhere().files == (str(tmp_path / "a.tsv"),)
 
 
-@pytest.mark.parametrize("origin", [{}, {"task": "text"}, {"task": "text", "text": {"sorces": []}}])
+@pytest.mark.parametrize("origin", [{}, {"task": "text"}, {"task": "text", "text": []}])
 def test_a_state_that_does_not_say_its_task_is_told_how_to_go_on(origin):
     state = replace(state_of(find("text")()), origin=origin)
     with pytest.raises(BadInput, match=r"run does not say what it was trained on.*gnomon\.train\.resume"):
         saved_kind(state, Path("run"))
+
+
+def test_settings_that_do_not_fit_their_task_are_named():
+    for settings, message in (({"sorces": []}, "did you mean 'sources'"), ({"sources": [None]}, "sources must be")):
+        state = replace(state_of(find("text")()), origin={"task": "text", "text": settings})
+        with pytest.raises(BadInput, match=f"state of the run in run is damaged: text: .*{message}"):
+            saved_kind(state, Path("run"))
