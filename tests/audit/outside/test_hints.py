@@ -171,3 +171,11 @@ def test_a_cause_whose_question_makes_the_model_raise_is_none():
 
     found = gn.audit(target(Short(), limit=5, table_ends=True), only="causality")["causality"]
     assert found.verdict == "FAIL"
+
+
+def test_what_sees_nothing_before_it_is_not_said_to_lose_positions():
+    """A mask the wrong way round hides the past, and so its order: positions are not to blame."""
+    report = gn.audit(target(planted.WrongWayRound("table")), only=["order is seen", "a position reaches"])
+    assert "so positions are there" not in report["order is seen"].note
+    assert report["a position reaches attention"].verdict == "not applicable"
+    assert "see whether the past is seen" in report["a position reaches attention"].note

@@ -46,6 +46,19 @@ def tables_of(module: nn.Module) -> list[nn.Module]:
     return [part for part in module.modules() if isinstance(part, nn.Embedding)]
 
 
+@torch.no_grad()
+def tables_given(ask: Callable[[Int], Float], module: nn.Module, ids: Int) -> list[nn.Embedding]:
+    """Those of a module's tables that are given these ids (B, T)."""
+    found: list[nn.Embedding] = []
+    nobody, rng = torch.zeros_like(ids, dtype=torch.bool), torch.Generator()
+    for table in module.modules():
+        if isinstance(table, nn.Embedding):
+            with stirred([table], ids, nobody, rng) as met:
+                ask(ids)
+            found += [table] if met else []
+    return found
+
+
 def moved(before: Float, after: Float) -> Bool:
     """Which tokens' logits (B, T, V) differ by more than roundings: (B, T)."""
     slack = 1e3 * torch.finfo(before.dtype).eps * before.abs().amax()
@@ -82,4 +95,4 @@ def hides_ids(
     return hidden if len(hidden) <= 3 < len(known) - len(hidden) else frozenset()
 
 
-__all__ = ["hides_ids", "moved", "stirred", "tables_of"]
+__all__ = ["hides_ids", "moved", "stirred", "tables_given", "tables_of"]

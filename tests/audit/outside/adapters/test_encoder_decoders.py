@@ -4,7 +4,7 @@ one source, and tutorials' masks, which are made from the padding id, are not ac
 import pytest
 import torch
 from torch import nn
-from translator import PAD, D, Translator, Unhiding, V, WrongAxis
+from translator import PAD, Attention, D, Translator, Unhiding, V, WrongAxis
 
 import gnomon as gn
 from gnomon.audit import Torch
@@ -190,3 +190,37 @@ def test_a_class_derived_from_nn_transformer_with_a_forward_of_its_own_is_a_plai
     target = gn.audit.target(Mine())
     assert (type(target), target.architecture) == (Torch, "encoder-decoder")
     assert gn.audit(target, only=["causality", "the source is seen"]).ok
+
+
+class Tables(Translator):
+    """Its tables say which id is padding; attention to the source may not be told."""
+
+    def __init__(self, told=True):
+        super().__init__()
+        self.told = told
+        self.source, self.target = nn.Embedding(V, D, padding_idx=PAD), nn.Embedding(V, D, padding_idx=PAD)
+
+    def read(self, source, ids, source_real, real):
+        return super().read(source, ids, source_real if self.told else torch.ones_like(source_real), real)
+
+
+@pytest.mark.parametrize(("hides", "verdict"), [(True, "pass"), (False, "FAIL")])
+def test_a_source_whose_table_pads_is_to_hide_what_the_target_hides(hides, verdict):
+    report = gn.audit(Tables(hides), only=["source padding on the right"])
+    assert report["source padding on the right changes nothing"].verdict == verdict
+
+
+class HeadsAsTokens(Attention):
+    """Two heads, put together without transposing them back."""
+
+    def forward(self, x, y, visible):
+        q, k, v = (part.unflatten(-1, (2, -1)).transpose(1, 2) for part in (self.q(x), self.k(y), self.v(y)))
+        scores = (q @ k.mT / D**0.5).masked_fill(~visible[:, None], -1e9)
+        return self.o((scores.softmax(-1) @ v).reshape(x.shape))
+
+
+def test_heads_that_are_put_together_as_tokens_are_told_in_a_decoder_too():
+    model = Translator()
+    for block in model.decoder:
+        block.own, block.cross = HeadsAsTokens(), HeadsAsTokens()
+    assert "2 heads are put together as if they were tokens" in gn.audit(model, only="causality")["causality"].note

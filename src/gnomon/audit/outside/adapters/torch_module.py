@@ -23,7 +23,7 @@ from gnomon.audit.outside.adapters.signature import (
     untold,
     wants_labels,
 )
-from gnomon.audit.outside.hiding import hides_ids
+from gnomon.audit.outside.hiding import hides_ids, tables_given
 from gnomon.audit.outside.lending import kept
 from gnomon.audit.outside.target import OTHERS, UNTOLD, Ability, Because, Shift, Target, must_have_numbers
 from gnomon.audit.subject import NotApplicable
@@ -188,20 +188,23 @@ class Torch(Target):
         """Ids that hide themselves, as padding does in a model that makes its masks from it: of the source and of the
         text. Laws do not draw them as tokens."""
         text = hides_ids(self.logits, module, self.vocab, self.device, all_see=not self.causal)
-        source: frozenset[int] = frozenset()
-        if self.source is not None:
-            ids = self.ids(1, 5, UNTOLD)
-            source = hides_ids(
-                lambda source: self.told(source).logits(ids.expand(len(source), -1)),
-                module,
-                self.vocab,
-                self.device,
-                True,
-            )
+        source = frozenset[int]() if self.source is None else self._hides_of_source(module, text)
         self.special |= source | text
         if self.pad is None and text:
             self.pad = min(text)
         return source, text
+
+    def _hides_of_source(self, module: nn.Module, text: frozenset[int]) -> frozenset[int]:
+        """The same of the source. A table of the source that pads with an id which hides itself in the text, and not
+        in the source, is one whose mask was meant to arrive."""
+        ids = self.ids(1, 5, UNTOLD)
+
+        def ask(source: Int) -> Float:
+            return self.told(source).logits(ids.expand(len(source), -1))
+
+        found = hides_ids(ask, module, self.vocab, self.device, all_see=True)
+        meant = {table.padding_idx for table in tables_given(ask, module, ids)} & text
+        return found or frozenset(id for id in meant if id is not None)
 
     def _take_known_names(self, module: nn.Module) -> None:
         """Use attention_mask and position_ids, if they mean what they mean at Hugging Face."""

@@ -6,7 +6,7 @@ from gnomon.audit.outside.laws.seeing import attended_from, meeting, told_apart
 from gnomon.audit.outside.rule import Evidence, rule
 from gnomon.audit.outside.target import Target
 from gnomon.audit.subject import NotApplicable
-from gnomon.shapes import Int
+from gnomon.shapes import Bool, Int
 
 SHORT = 256  #: tokens of a text that every model reads in a moment
 
@@ -41,12 +41,13 @@ def _looks_ahead(t: Target) -> str:
         return "a token sees those behind it and none before it: the mask is the wrong way round"
     if where := meeting(t, t.ids(2, t.nearest(7))):
         return f"tokens meet in {where}, which takes its numbers over the tokens of a text, those to come included"
-    if heads := merged_heads(t):
+    sees = who_sees_whom(t, t.nearest(33))
+    if heads := merged_heads(sees):
         return (
             f"{heads} heads are put together as if they were tokens: (B, H, T, C) is viewed as (B, T, H C) without "
             "transpose(1, 2)"
         )
-    if ahead == set(range(T - 1)):
+    if bool(sees.all()):
         return (
             "every token sees all others: no mask hides those to come where tokens meet (an encoder is meant to see "
             'them: architecture="encoder-only")'
@@ -54,17 +55,27 @@ def _looks_ahead(t: Target) -> str:
     return ""
 
 
-def merged_heads(t: Target) -> int:
-    """How many heads were viewed as tokens after causal attention; 0 if what is seen does not look so. Token i is then
-    made of rows i H .. i H + H - 1 of all heads' rows, of which row r is that of token r % T."""
-    T = t.nearest(33)
+def who_sees_whom(t: Target, T: int) -> Bool:
+    """(T, T) of a text of T tokens: whether the first layer makes something else of the row's token when the column's
+    token is another one."""
     sees = torch.zeros(T, T, dtype=torch.bool)
     for source in range(T):
         sees[list(attended_from(t, T, source)), source] = True
+    return sees
+
+
+def merged_heads(sees: Bool) -> int:
+    """How many heads were viewed as tokens after causal attention; 0 if what is seen does not look so. Token i is then
+    made of rows i H .. i H + H - 1 of all heads' rows, of which row r is that of token r % T. In a decoder the queries
+    of attention to the source go the same way once more."""
+    T = len(sees)
     for H in range(2, T):
-        last = (torch.arange(T * H).view(T, H) % T).amax(1)
-        if torch.equal(sees, (torch.arange(T) <= last[:, None]) | torch.eye(T, dtype=torch.bool)):
-            return H
+        rows = torch.arange(T * H).view(T, H) % T
+        itself = torch.eye(T, dtype=torch.bool)
+        once = (torch.arange(T) <= rows.amax(1)[:, None]) | itself
+        moved = torch.zeros(T, T, dtype=torch.bool).scatter(1, rows, True) | itself
+        if torch.equal(sees, once) or torch.equal(sees, moved.float() @ once.float() > 0):
+            return int(H) if not bool(sees.all()) else 0
     return 0
 
 
@@ -162,7 +173,10 @@ def order_is_seen(t: Target, n: int) -> Evidence:
 
 def _without_order(t: Target) -> str:
     """Whether one token, repeated, is read otherwise at another place: then positions are there, and lost later."""
-    repeated = t.ids(1, 1).expand(1, t.nearest(8)).contiguous()
+    T = t.nearest(8)
+    if T - 1 not in attended_from(t, T, source=T - 2):
+        return ""  # what is not seen at all has no order
+    repeated = t.ids(1, 1).expand(1, T).contiguous()
     if not bool(((x := t.logits(repeated)[0]) - x[:1]).abs().amax() > t.tolerance(x)):
         return ""
     return (

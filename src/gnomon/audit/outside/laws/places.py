@@ -46,6 +46,10 @@ def a_position_reaches_attention(t: Target, n: int) -> Evidence:
         reached = differ(after(asked, first, turned), after(asked, first, ids))
         reached = reached or any(differ(after(asked, b, ids, turned=True), after(asked, b, ids)) for b in others)
         chained = reached or is_a_chain(asked, ids)
+        other = torch.cat([t.other(ids)[:, :-1], ids[:, -1:]], 1)
+        seen = reached or differ(after(asked, first, other), after(asked, first, ids))
+    if not seen:
+        raise NotApplicable(f"the last token of {t.name} sees none before it: see whether the past is seen")
     if not reached and not (part := positional(t)):
         raise NotApplicable(f"{t.name} has no part that is named after positions: the mask alone tells it order")
     if not chained:
