@@ -5,7 +5,10 @@ that people do hand over by mistake.
 """
 
 import inspect
+import tempfile
 from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -50,6 +53,15 @@ def translator() -> Any:
 
 def of(name: str) -> Any:
     return gn.positions.get(name).build(d_model=16, d_head=8, n_heads=2, max_positions=32)
+
+
+def small_llama() -> Any:
+    return gn.DecoderOnly.from_preset("mini-llama", vocab_size=30, d_model=16, n_layers=1).eval()
+
+
+@cache
+def saved() -> Path:
+    return gn.save_model(Path(tempfile.mkdtemp()) / "model", decoder())
 
 
 def bound(method: str, make: Callable[[], Any] = decoder, **good: Any) -> Callable[[], Call]:
@@ -279,6 +291,9 @@ CALLS: Mapping[str, Callable[[], Call]] = {
     "Tokenizer.bpe": plain(gn.Tokenizer.bpe, texts=["a"], vocab_size=300),
     "Tokenizer.characters": plain(gn.Tokenizer.characters, texts=["a"]),
     "Corpus.from_texts": plain(gn.Corpus.from_texts, texts=["a"]),
+    "load": lambda: (gn.load, {"what": saved(), "device": "cpu", "dtype": None}),
+    "save_model": lambda: (gn.save_model, {"folder": "saved", "model": decoder(), "tokenizer": None}),
+    "save_hf": lambda: (gn.save_hf, {"model": small_llama(), "folder": "written", "family": None}),
     "audit.LAWS": plain(gn.audit.LAWS["shift invariance"], subject=gn.audit.Subject.of("alibi")),
     "audit.judge": plain(
         gn.audit.judge, law=gn.audit.LAWS["shift invariance"], subjects=[gn.audit.Subject.of("alibi")]
@@ -287,9 +302,9 @@ CALLS: Mapping[str, Callable[[], Call]] = {
 }
 
 
-#: what takes no argument that could be wrong, names no callable, or works on files, which its own tests cover
+#: what takes no argument that could be wrong, or is made to be subclassed
 ELSEWHERE = {
-    "BadInput", "BadValue", "GnomonError", "Terminated", "PositionEncoding", "Trace", "load", "save_hf", "save_model",
+    "BadInput", "BadValue", "GnomonError", "Terminated", "PositionEncoding", "Trace",
 }  # fmt: skip
 
 
@@ -323,5 +338,39 @@ def raw_errors(name: str) -> list[str]:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CALLS)
-def test_a_natural_wrong_type_is_an_error_of_ours(name):
+def test_a_natural_wrong_type_is_an_error_of_ours(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # a text is a folder to what saves
     assert raw_errors(name) == []
+
+
+# ------------------------------------------------------------------ and the words say how to make the right one
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: decoder()(IDS, MASK), r"at must be a Layout, got a torch tensor of torch.*Layout.padded\(mask\)"),
+        (lambda: decoder()(IDS, IDS), r"for positions gn\.Layout\.placed\(positions\)"),
+        (lambda: decoder()("hello"), r"ids must be a tensor of token ids.*got 'hello'.*tokenizer\.encode"),
+        (lambda: decoder()([[1, 2]]), r"got a list of 1 list.*torch\.tensor\("),
+        (lambda: decoder()(IDS.numpy()), "got a numpy ndarray of int64"),
+        (lambda: decoder()(IDS.float()), "token ids are integers"),
+        (lambda: decoder()(IDS, None, MASK), r"cache must be a Cache .*model\.cache\(\)"),
+        (lambda: gn.attend(Q, Q, Q, "rope", AT, AT), r"position must be a PositionEncoding.*'rope'.*\.build\("),
+        (lambda: gn.attend(Q, Q, Q, of("rope"), MASK, MASK), r"k_at must be a Layout.*padded\(mask\)"),
+        (lambda: gn.attend(Q[0], Q, Q), r"q must be a floating-point tensor, \(batch, heads, tokens, d_head\)"),
+        (lambda: gn.InputLayer(9, 4)(torch.tensor([[1]]), [5]), "at must be a Layout"),
+        (lambda: gn.audit.LAWS["shift invariance"]("rope"), r'gn\.audit\.Subject\.of\("rope"\)'),
+        (lambda: gn.Beam(1.5), "width must be a whole number, got 1.5"),
+        (lambda: decoder().generate("x", seeds="x"), "a seed must be a whole number, got 'x'"),
+        (lambda: decoder().generate("x", strategy="greedy"), r"strategy must be an object such as Greedy\(\)"),
+        (lambda: decoder().generate("x", max_new_tokens=1.5), "max_new_tokens must be a whole number, got 1.5"),
+        (lambda: gn.sentence_vectors(decoder(), "a text"), "for one text give a list of one"),
+        (lambda: gn.save_model(decoder(), "folder"), "folder must be a text or a Path, got a DecoderOnly"),
+        (lambda: gn.DecoderOnly(30, "16", 1, 2), "d_model must be a whole number, got '16'"),
+        (lambda: gn.positions.get(gn.positions.RoPE), "got the class RoPE"),
+    ],
+)  # fmt: skip
+def test_the_error_says_what_was_given_and_how_to_make_what_is_expected(call, says):
+    with pytest.raises(gn.BadValue, match=says):
+        call()

@@ -19,7 +19,7 @@ from gnomon.lab.page import page
 from gnomon.lab.prepare import prepare
 from gnomon.lab.published import CURVES
 from gnomon.lab.reading import comparison, percents, ranked, reasons, summary, verdict
-from gnomon.lab.report import Place
+from gnomon.lab.report import Place, _places
 from gnomon.positions import encoding, names
 
 
@@ -382,3 +382,8 @@ def test_no_name_lies_on_a_curve(report, size, lang):
                 over = np.interp(steps, range(len(x)), x), np.interp(steps, range(len(x)), y)
                 flat = len(set(line.get_ydata())) == 1  # cropped models and the trigram: no name keeps off those
                 assert flat or not any(box.contains(*at) for at in zip(*over, strict=True)), name.get_text()
+
+
+def test_a_length_that_no_encoding_reaches_has_no_places():
+    """As past the table of learned positions, when they are the only ones."""
+    assert _places([], 0, None) == ()

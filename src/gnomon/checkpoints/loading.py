@@ -17,7 +17,7 @@ from gnomon.checkpoints import native
 from gnomon.checkpoints.native import CONFIG, PICKLED, must_be, read_json, run_folder
 from gnomon.data.published import TOKENIZER_FILES
 from gnomon.device import resolve_device, resolve_dtype
-from gnomon.errors import BadInput
+from gnomon.errors import BadInput, checked
 from gnomon.models import Model
 
 M = TypeVar("M", bound=Model)
@@ -41,6 +41,7 @@ def load(
 ) -> M: ...
 
 
+@checked
 def load(
     what: str | Path,
     device: torch.device | str = "cpu",

@@ -24,7 +24,7 @@ from gnomon.checkpoints.weights import Weights, enough, faults, give
 from gnomon.data import Tokenizer
 from gnomon.data.lock import check_name
 from gnomon.device import DTYPES, resolve_device, resolve_dtype
-from gnomon.errors import BadInput, BadValue, unknown
+from gnomon.errors import BadInput, BadValue, checked, unknown
 from gnomon.models import Model, ModelConfig
 from gnomon.models.as_built import held
 from gnomon.models.meta import on_meta
@@ -40,6 +40,7 @@ M = TypeVar("M", bound=Model)
 # ------------------------------------------------------------------ saving
 
 
+@checked
 def save_model(folder: str | Path, model: nn.Module, tokenizer: Tokenizer | None = None) -> Path:
     """Write a model, and the tokenizer given or else its own, into a run folder; returns the folder.
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from gnomon.errors import BadValue
+from gnomon.errors import BadValue, checked
 from gnomon.generate import evaluating, generate
 from gnomon.glossary import words
 from gnomon.models import EncoderDecoder
@@ -26,6 +26,7 @@ MOST = 40  # tokens of either side that can still be read in a picture
 Weights = npt.NDArray[np.floating]
 
 
+@checked
 def alignment(model: EncoderDecoder, source: str, target: str | None = None, lang: str = "en") -> Picture:
     """Cross-attention of every head, and their mean, as pictures of source (columns) against target (rows).
 

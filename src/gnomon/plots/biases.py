@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from gnomon.errors import BadValue
+from gnomon.errors import BadValue, checked
 from gnomon.glossary import words
 from gnomon.plots.chosen import Position, built, is_trained
 from gnomon.plots.picture import Picture, check_drawable
@@ -15,6 +15,7 @@ from gnomon.positions import T5, PositionEncoding
 from gnomon.positions.t5 import log_edges
 
 
+@checked
 def bias(
     position: Position = "alibi", length: int = 128, n_heads: int = 8, causal: bool = True, lang: str = "en"
 ) -> Picture:
@@ -41,6 +42,7 @@ def bias(
     return Picture(figure, f"{title}. {note}", {"gap": gap.tolist(), **shown}, lang)
 
 
+@checked
 def buckets(
     position: Position = "t5", length: int = 128, n_heads: int = 8, causal: bool = True, lang: str = "en"
 ) -> Picture:

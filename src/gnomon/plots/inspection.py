@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from gnomon.errors import BadValue
+from gnomon.errors import BadValue, checked
 from gnomon.generate import evaluating
 from gnomon.models import DecoderOnly
 from gnomon.positions import PositionEncoding
@@ -92,6 +92,7 @@ class Inspection:
 
 
 @torch.no_grad()
+@checked
 def inspect(model: DecoderOnly, text: str | Sequence[int], top: int = 8) -> Inspection:
     """Follow a text, or token ids, through a model. The model is left as it was, training mode included.
 

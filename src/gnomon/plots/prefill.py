@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from gnomon.errors import BadValue
+from gnomon.errors import BadValue, checked
 from gnomon.generate import evaluating
 from gnomon.models import DecoderOnly
 
@@ -27,6 +27,7 @@ class Timing:
 
 
 @torch.no_grad()
+@checked
 def parallel_and_sequential(model: DecoderOnly, ids: list[int], repeats: int = 3) -> Timing:
     """Time one forward over `ids` against as many steps of one token with a cache, in turns; the fastest of each.
 

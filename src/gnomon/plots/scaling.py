@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from gnomon.errors import BadValue
+from gnomon.errors import BadValue, checked
 from gnomon.glossary import words
 from gnomon.plots.picture import Picture, check_drawable
 from gnomon.plots.style import BLUE, ORANGE, drawing, panels, plain_numbers
@@ -29,6 +29,7 @@ class Saturation:
     jacobian: FloatArray
 
 
+@checked
 def saturation(d_k: int = 512, keys: int = 16, scaled: bool = True, draws: int = 20000, seed: int = 0) -> Saturation:
     """Draw normal queries and keys of width d_k, take the softmax of their scores, measure it.
 
@@ -60,6 +61,7 @@ def jacobian_norm(p: FloatArray) -> FloatArray:
     return norm
 
 
+@checked
 def scaling(d_k: int = 512, keys: int = 16, draws: int = 20000, seed: int = 0, lang: str = "en") -> Picture:
     """Softmax weights with and without the division by sqrt(d_k), and the Jacobian's norm as the width grows."""
     if keys < 2:

@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from gnomon.errors import BadValue
+from gnomon.errors import BadValue, checked
 from gnomon.glossary import Words, words
 from gnomon.layout import Layout
 from gnomon.plots.chosen import Position, built, is_trained
@@ -13,6 +13,7 @@ from gnomon.plots.style import BLUE, colour_bar, drawing, heat, panels
 from gnomon.positions import Learned, PositionEncoding
 
 
+@checked
 def heat_map(
     position: Position = "sinusoidal", length: int | None = None, d_model: int = 128, lang: str = "en"
 ) -> Picture:
@@ -32,6 +33,7 @@ def heat_map(
     return Picture(figure, f"{title}. {note}", {"length": vectors.shape[0], "d_model": vectors.shape[1]}, lang)
 
 
+@checked
 def similarity(
     position: Position = "sinusoidal", length: int | None = None, d_model: int = 128, lang: str = "en"
 ) -> Picture:

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from gnomon.errors import BadValue
+from gnomon.errors import BadValue, checked
 from gnomon.glossary import grouped, words
 from gnomon.layout import Layout
 from gnomon.plots.chosen import Position, built
@@ -18,6 +18,7 @@ from gnomon.shapes import Float
 POINTS = 300  # distances at which scores are taken, at most
 
 
+@checked
 def wavelengths(
     position: Position = "rope", trained: int = 2048, d_head: int = 128, d_model: int = 128, lang: str = "en"
 ) -> Picture:
@@ -57,6 +58,7 @@ def wavelengths(
     return Picture(figure, f"{title}. {note}", facts, lang)
 
 
+@checked
 def scores(
     position: Position = "rope",
     length: int = 4096,

@@ -12,7 +12,7 @@ import torch
 
 from gnomon.attention.multihead import MultiHeadAttention
 from gnomon.data import Tokenizer
-from gnomon.errors import BadValue
+from gnomon.errors import BadValue, checked
 from gnomon.glossary import words
 from gnomon.layout import Layout, visible
 from gnomon.models import DecoderOnly
@@ -102,6 +102,7 @@ class Order:
 
 
 @torch.no_grad()
+@checked
 def order(lang: str = "en", encodings: tuple[str, ...] = ENCODINGS, seed: int = 0, layers: int = 2) -> Order:
     """Compare "the dog bit the man" with "the man bit the dog" under each encoding, byte by byte, in float64.
 

@@ -10,11 +10,12 @@ from gnomon.checkpoints.hf.load import GENERATION, POOLING
 from gnomon.checkpoints.hf.registry import family_for, whole
 from gnomon.checkpoints.native import TOKENIZER, draft, unwrapped, write_json, write_tensors
 from gnomon.checkpoints.weights import INDEX, read_index
-from gnomon.errors import BadInput
+from gnomon.errors import BadInput, checked
 from gnomon.models import Model, Writer
 from gnomon.models.as_built import held
 
 
+@checked
 def save_hf(model: nn.Module, folder: str | Path, family: str | None = None) -> Path:
     """Write config.json, model.safetensors and, with a tokenizer, tokenizer.json; returns the folder.
 
