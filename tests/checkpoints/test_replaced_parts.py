@@ -10,6 +10,7 @@ import gnomon as gn
 from gnomon.checkpoints import gguf, load, save_hf, save_model
 from gnomon.embed import InputLayer
 from gnomon.errors import BadValue
+from gnomon.models.as_built import held
 from gnomon.models.refit import retrofit
 
 IDS = torch.tensor([[3, 1, 4, 1, 5, 9, 2, 6]])
@@ -153,6 +154,25 @@ def test_what_no_file_would_bring_back_is_refused_by_name_and_writes_nothing(tmp
     with pytest.raises(BadValue, match=REFUSED[change]):
         FORMATS[form](model, tmp_path)
     assert list(tmp_path.glob("**/*.*")) == []
+
+
+@pytest.mark.parametrize("form", ["run folder", "hugging face"])
+def test_names_of_more_or_fewer_classes_than_there_are_are_refused(tmp_path, form):
+    sizes = {"d_model": 16, "n_layers": 1, "n_heads": 2, "max_positions": 8, "vocab_size": 50}
+    model = gn.EncoderOnly.from_preset("bert-base", **sizes, head="classes", n_classes=3)
+    model.labels = ("bad", "good")
+    with pytest.raises(BadValue, match="names 2 classes, but the head knows 3"):
+        FORMATS[form](model, tmp_path)
+
+
+@pytest.mark.parametrize("position", gn.positions.names())
+def test_a_model_that_was_used_is_still_what_its_config_builds(position):
+    """Forward, backward, another dtype, another dropout: none of these is a part that was replaced."""
+    model = gn.DecoderOnly(50, 16, 2, 2, position=position, max_positions=16, dropout=0.1)
+    model(IDS).sum().backward()
+    model.stack.blocks[0].attention.dropout = 0.0
+    model.generate([[1, 2]], max_new_tokens=2)
+    assert held(model.bfloat16()).config == model.config
 
 
 @pytest.mark.parametrize("change", [new_table, new_layer])

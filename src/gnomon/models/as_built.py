@@ -16,7 +16,7 @@ from gnomon.models.names import plain_name
 
 PLAIN = (bool, int, float, str, type(None), torch.dtype)
 #: settings that change no logits: of training, and of how new rows are drawn
-UNSEEN = {"training", "p", "std", "inplace"}
+UNSEEN = {"training", "p", "dropout", "std", "inplace"}
 MOST = 6  # differences that an error lists
 
 
@@ -57,6 +57,8 @@ def held(model: Model, tokenizer: Tokenizer | None = None) -> Held:
         )
     _check_each_once(weights)
     model.check_ids(config.vocab_size, tokenizer)
+    if model.labels is not None and config.n_classes not in (None, len(model.labels)):
+        raise BadValue(f"model.labels names {len(model.labels)} classes, but the head knows {config.n_classes}")
     return Held(config, weights)
 
 
