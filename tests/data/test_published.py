@@ -202,6 +202,33 @@ def test_an_added_token_at_another_id_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["tokenizer_config.json", "special_tokens_map.json", "config.json"])
 def test_a_damaged_file_beside_a_vocabulary_is_named(name: str, tmp_path: Path) -> None:
-    for content, says in (("{", "not JSON"), ("[1]", "an object was expected")):
+    deep, binary = "[" * 100_000, b'"\xff"'
+    for content, says in (("{", "not JSON"), ("[1]", "an object was"), (deep, "not JSON"), (binary, "not JSON")):
         with pytest.raises(BadInput, match=rf"{name}.*{says}"):
             Tokenizer.load(folder(tmp_path, {**bpe(NAMES), name: content}))
+
+
+WRONG: list[Any] = [5, "x", [5], {"a": 5}, {"0": 5}, True, -1]
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["tokenizer_class", "added_tokens_decoder", "additional_special_tokens", "add_bos_token", "bos_token", "eos_token",
+     "extra_ids", "do_lower_case", "strip_accents", "tokenize_chinese_chars", "add_prefix_space", "chat_template",
+     "legacy"],
+)  # fmt: skip
+def test_a_setting_of_a_wrong_kind_is_one_error_or_nothing(key: str, tmp_path: Path) -> None:
+    name, data, files, _ = MODELS["t5"]
+    folders = [CASES["gpt2"], CASES["bert"], {name: data, **files}]
+    for n, wrong in enumerate(WRONG):
+        for i, files in enumerate(folders):
+            try:
+                Tokenizer.load(folder(tmp_path / f"{n}{i}", {**files, "tokenizer_config.json": {key: wrong}}))
+            except BadInput as error:
+                assert str(tmp_path) in str(error)  # noqa: PT017
+
+
+def test_a_chat_template_that_is_no_text_is_named(tmp_path: Path) -> None:
+    path = folder(tmp_path, {**bpe(ENDED, None, "gpt2"), "chat_template.jinja": b"\xff"})
+    with pytest.raises(BadInput, match="chat_template.jinja is not UTF-8"):
+        Tokenizer.load(path)

@@ -429,6 +429,17 @@ def test_what_a_tokenizer_json_may_leave_out_is_as_if_it_were_null() -> None:
         assert short.encode("abc ab") == whole.encode("abc ab")
 
 
+def test_parts_without_a_type_are_what_the_library_takes_them_for() -> None:
+    tokenizer = words_of("[PAD] [UNK] [CLS] [SEP] a b", POSTS["bert"][0])
+    spec = json.loads(tokenizer.to_json())
+    assert spec["post_processor"].pop("type") == "BertProcessing"
+    assert spec["decoder"].pop("type") == "WordPiece"
+    assert spec["model"].pop("type") == "WordPiece"
+    untyped = Tokenizer(json.dumps(spec))
+    assert (untyped.kind, untyped.encode("a b")) == ("wordpiece", [4, 5])
+    assert (untyped.frame, untyped.decode([4, 5])) == (tokenizer.frame, tokenizer.decode([4, 5]))
+
+
 DAMAGE = {
     "merges of no piece": {"merges": [["a", "zz"]]},
     "merges of three": {"merges": [["a", "b", "c"]]},

@@ -38,9 +38,21 @@ def opened(text: str) -> tuple[dict[str, Any], tokenizers.Tokenizer]:
         _check_added(spec, core)
     core.no_truncation()
     core.no_padding()
+    for field in ("post_processor", "decoder"):  # old files leave out the type where the library can tell it
+        if not _typed(spec.get(field)):
+            spec[field] = json.loads(getattr(core, field).__getstate__())
+    if not isinstance(spec["model"].get("type"), str):
+        spec["model"] = json.loads(core.to_str())["model"]
     blank = dict.fromkeys(("normalizer", "pre_tokenizer", "post_processor", "decoder"))
     added = spec.get("added_tokens") or []
     return {**blank, **spec, "added_tokens": added, "truncation": None, "padding": None}, core
+
+
+def _typed(part: Any) -> bool:
+    if part is None:
+        return True
+    parts = [*part.get("processors", []), *part.get("decoders", [])]
+    return isinstance(part.get("type"), str) and all(map(_typed, parts))
 
 
 def _check_added(spec: Mapping[str, Any], core: tokenizers.Tokenizer) -> None:
@@ -89,7 +101,10 @@ def _around(template: Sequence[Mapping[str, Any]], tokens: Mapping[str, Any]) ->
         raise BadInput(f"the post-processor's template holds the text {len(places)} times: once was expected")
 
     def ids(parts: Sequence[Mapping[str, Any]]) -> list[int]:
-        return [i for part in parts for i in tokens[part["SpecialToken"]["id"]]["ids"]]
+        named = [part["SpecialToken"]["id"] for part in parts]
+        if missing := [name for name in named if name not in tokens]:
+            raise BadInput(f"the post-processor's template holds {missing}, which its special_tokens do not list")
+        return [i for name in named for i in tokens[name]["ids"]]
 
     return ids(template[: places[0]]), ids(template[places[0] + 1 :])
 

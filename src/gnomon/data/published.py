@@ -143,7 +143,7 @@ def _json(file: Path) -> dict[str, Any]:
         return {}
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadInput(f"{file} is not JSON: {error}") from error
     if not isinstance(found, dict):
         raise BadInput(f"{file} holds a {type(found).__name__}: an object was expected")
@@ -164,7 +164,10 @@ def _template(path: Path, config: Mapping[str, Any]) -> str | None:
     """The chat template, in a file of its own or in the config; of several, the default one."""
     apart = path / "chat_template.jinja"
     if apart.is_file():
-        return apart.read_text(encoding="utf-8")
+        try:
+            return apart.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise BadInput(f"{apart} is not UTF-8: {error}") from error
     held = config.get("chat_template")
     if isinstance(held, list):  # several, by name
         held = {each.get("name"): each.get("template") for each in held if isinstance(each, dict)}.get("default")
@@ -276,7 +279,7 @@ def _add(core: tokenizers.Tokenizer, folder: Folder) -> None:
     more = folder.config.get("additional_special_tokens", folder.config.get("extra_special_tokens")) or []
     special = {*folder.names.values(), *(_mark(token) for token in more)}
     for i in sorted(listed):
-        token = _added(listed[i], special)
+        token = _added(listed[i], special, folder)
         core.add_special_tokens([token]) if token.special else core.add_tokens([token])
         if core.token_to_id(token.content) != i:
             raise BadInput(
@@ -288,17 +291,17 @@ def _add(core: tokenizers.Tokenizer, folder: Folder) -> None:
     core.add_special_tokens(
         [AddedToken(mark, normalized=False) for mark in dict.fromkeys([*known, *usual]) if mark not in _here(core)]
     )
-    core.add_special_tokens([_added(token, special) for token in more if _mark(token) not in _here(core)])
+    core.add_special_tokens([_added(token, special, folder) for token in more if _mark(token) not in _here(core)])
 
 
 def _here(core: tokenizers.Tokenizer) -> set[str]:
     return {token.content for token in core.get_added_tokens_decoder().values()}
 
 
-def _added(given: Any, special: set[str | None]) -> AddedToken:
+def _added(given: Any, special: set[str | None], folder: Folder) -> AddedToken:
     mark = _mark(given)
     if mark is None:
-        raise BadInput(f"an added token is a text or an object with its content, got {str(given)[:80]}")
+        raise BadInput(f"{folder.path}: an added token is a text or an object with its content, got {str(given)[:80]}")
     told = given if isinstance(given, dict) else {}
     flags = {key: bool(told[key]) for key in ("single_word", "lstrip", "rstrip", "normalized") if key in told}
     control = mark in special or bool(told.get("special", False))
