@@ -158,7 +158,7 @@ def test_minutes_become_steps(texts, monkeypatch):
     ("arguments", "says", "code"),
     [
         (["--positions", "rop"], "did you mean 'rope'", 2),
-        (["--positions", ""], "at least one position encoding", 2),
+        (["--positions", ""], "a name that is empty", 2),
         (["--factors", "1,x"], "whole numbers", 2),
         (["--factors", "0"], "factors are multiples", 2),
         (["--combine", "append"], "append", 2),
