@@ -28,7 +28,7 @@ from jinja2.utils import Cycler, Joiner, Namespace, pass_context
 
 from gnomon.data.counted import READ, STEP, WRITE, Counted, Generation
 
-BUDGET, PER_LETTER = 10**8, 2000  #: of work: for any conversation, and more for each letter of it
+BUDGET, PER_LETTER = 10**8, 1000  #: of work: for any conversation, and more for each letter of it
 LONGEST_TEMPLATE = 2**18
 _LARGEST_BITS = 4096  # of a whole number
 # Widths and precisions in format strings, and those that are computed, with % and with braces. Each looks at a letter
