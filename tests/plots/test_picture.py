@@ -99,7 +99,7 @@ def test_no_text_leaves_the_page_and_no_two_labels_overlap(name, lang):
         assert not box.padded(-2).overlaps(its.padded(-2)), f"{text.get_text()!r} lies over {other.get_text()!r}"
 
 
-@pytest.mark.parametrize("lang", LANGUAGES)
+@pytest.mark.parametrize("lang", ["es", *(pytest.param(lang, marks=pytest.mark.slow) for lang in ("en", "pt"))])
 @pytest.mark.parametrize("name", PICTURES)
 def test_numbers_in_a_picture_are_those_of_its_language(name, lang):
     """A decimal comma in Spanish and Portuguese, a point in English; four digits and more in groups of three."""
