@@ -79,10 +79,15 @@ class Tokenizer:
     def _call(self, names: Mapping[str, str], chat_template: str | None) -> None:
         vocab = self._core.get_vocab(with_added_tokens=True)
         self.names: Mapping[str, str] = _checked(names, vocab)  #: the control tokens by their parts
-        self.eos_id: int | None = vocab.get(self.names.get("eos_token", ""))  #: the id of end-of-text, if there is one
-        self.bos_id: int | None = vocab.get(self.names.get("bos_token", ""))  #: of begin-of-text
-        self.pad_id: int | None = vocab.get(self.names.get("pad_token", ""))  #: of padding
+        self.eos_id: int | None = self.named("eos_token")  #: the id of end-of-text, if there is one
+        self.bos_id: int | None = self.named("bos_token")  #: of begin-of-text
+        self.pad_id: int | None = self.named("pad_token")  #: of padding
         self.chat_template = chat_template
+
+    def named(self, part: str) -> int | None:
+        """The id of the control token that plays a part, such as "unk_token"; None where no token does."""
+        i: int | None = self._core.token_to_id(self.names[part]) if part in self.names else None
+        return i
 
     @classmethod
     def bytes(cls) -> "Tokenizer":

@@ -1,5 +1,6 @@
 """Tokenizers in GGUF: what ours say in ggml's words, what ggml's words mean, and texts that come back."""
 
+import json
 from pathlib import Path
 
 import gguf
@@ -135,6 +136,9 @@ def test_control_tokens_keep_their_parts(tmp_path: Path) -> None:
         assert (dict(back.names), back.frame) == (names, ours.frame)
         assert (back.bos_id, back.pad_id) == (ours.bos_id, ours.pad_id)
     keys = {key: whole.metadata[f"tokenizer.ggml.{key}_token_id"] for key in ("bos", "eos", "unknown", "padding")}
+    config = json.loads((gn.save_hf(load(whole.path), tmp_path / "hf") / "config.json").read_text())
+    for part in ("bos", "eos", "unk", "pad"):
+        assert config[f"{part}_token_id"] == core.token_to_id(names[f"{part}_token"])
     assert keys == {"bos": ours.bos_id, "eos": 256, "unknown": core.token_to_id("<unk>"), "padding": ours.pad_id}
 
 

@@ -10,6 +10,7 @@ from gnomon.checkpoints.hf.load import GENERATION, POOLING
 from gnomon.checkpoints.hf.registry import family_for, whole
 from gnomon.checkpoints.native import TOKENIZER, draft, unwrapped, write_json, write_tensors
 from gnomon.checkpoints.weights import INDEX, read_index
+from gnomon.data import Tokenizer
 from gnomon.errors import BadInput, checked
 from gnomon.models import Model, Writer
 from gnomon.models.as_built import held
@@ -39,7 +40,7 @@ def save_hf(model: nn.Module, folder: str | Path, family: str | None = None) -> 
     dtype = str(next(iter(own.values())).dtype).removeprefix("torch.")
     marks = _marks(inner, about)
     with draft(folder) as new:
-        unknown = {} if inner.tokenizer is None else {"unk_token_id": inner.tokenizer.unk_id}
+        unknown = {} if inner.tokenizer is None else {"unk_token_id": _unknown(inner.tokenizer)}
         write_json(new / "config.json", {**about, **marks, **unknown, **_labels(inner), "torch_dtype": dtype})
         write_tensors(new / "model.safetensors", tensors, {"format": "pt"})
         if isinstance(inner, Writer):
@@ -81,6 +82,11 @@ def _labels(model: Model) -> dict[str, Any]:
         return {}
     named = {str(n): label for n, label in enumerate(model.labels)}
     return {"id2label": named, "label2id": {label: n for n, label in enumerate(model.labels)}}
+
+
+def _unknown(tokenizer: Tokenizer) -> int | None:
+    """The id of what the vocabulary does not know; one may be named that no text needs, as byte-level ones do."""
+    return tokenizer.named("unk_token") if tokenizer.unk_id is None else tokenizer.unk_id
 
 
 def _marks(model: Model, about: dict[str, Any]) -> dict[str, Any]:
