@@ -15,6 +15,12 @@ CONFIRMED: dict[tuple[str, str, str], str] = {
     ): "turning round all tokens but the last moves its logits by 2e-7",
     ("brandokoch/attention-is-all-you-need-paper", "TransformerEncoderDecoder", "an empty row is harmless"): NONE,
     ("gordicaleksa/pytorch-original-transformer", "Transformer", "an empty row is harmless"): NONE,
+    ("lucidrains/PaLM-pytorch", "PaLM", "call history"): (
+        "backward() works, a text of 300 tokens is read in inference mode, and backward() raises"
+    ),
+    ("SamLynnEvans/Transformer", "Transformer", "sinusoids are as published"): (
+        "its table is sin and cos of position / 10000^(2j / d), j counting channels; the paper's differs by 2.0"
+    ),
     **{
         ("hyunwoongko/transformer", "Transformer, told of its padding", law): AXIS
         for law in ("left padding changes nothing", "interior padding changes nothing", "masked tokens get no gradient")

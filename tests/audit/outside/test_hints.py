@@ -179,3 +179,21 @@ def test_what_sees_nothing_before_it_is_not_said_to_lose_positions():
     assert "so positions are there" not in report["order is seen"].note
     assert report["a position reaches attention"].verdict == "not applicable"
     assert "see whether the past is seen" in report["a position reaches attention"].note
+
+
+class KeepsItsGraph(Tiny):
+    """A cache inside it that every call writes into: no two calls can be gone back through, whatever lies between."""
+
+    def __init__(self):
+        super().__init__()
+        self.kept = torch.zeros(8, 64, D)
+
+    def start(self, ids, positions):
+        self.kept[: len(ids), : ids.shape[1]] = super().start(ids, positions)
+        return self.kept[: len(ids), : ids.shape[1]].clone()
+
+
+def test_a_call_in_another_mode_is_not_blamed_for_what_any_call_does():
+    report = gn.audit(target(KeepsItsGraph()), only=["call history", "a deep copy", "every part"])
+    assert report.failed == ()
+    assert report["a deep copy is a model of its own"].verdict == "pass"

@@ -122,3 +122,23 @@ def test_a_function_of_a_module_is_asked_in_another_dtype():
     asked = in_dtype(model, torch.float64, lambda x: model(x.to(model.weight.dtype)))
     assert asked(torch.ones(2)).dtype == torch.float64
     assert model.weight.dtype == torch.float32
+
+
+def test_what_a_call_wrote_into_while_gradients_were_recorded_is_no_part_of_its_graph():
+    """A cache inside a model, a plain tensor, into which each call writes."""
+
+    class Writes(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear, self.cache = nn.Linear(4, 4), torch.zeros(2, 4)
+
+        def forward(self, x):
+            self.cache[:] = self.linear(x)
+            return self.cache.sum(0)
+
+    model = Writes()
+    for _ in range(2):
+        with kept(model):
+            model(torch.ones(2, 4)).sum().backward()
+        assert (model.cache.is_leaf, model.cache.requires_grad) == (True, False)
+        assert not model.cache.any()

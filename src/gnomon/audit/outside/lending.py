@@ -69,10 +69,11 @@ def _inside(thing: Any) -> Iterable[Any]:
 
 
 def _tensor(x: torch.Tensor) -> Callable[[], None]:
-    """Its numbers, and where they lie: a cast puts others in their place."""
+    """Its numbers, where they lie (a cast puts others in their place), and that it was made by no call: writing into
+    it while gradients are recorded makes it a part of that call's graph, which no later one can go back through."""
     if x.layout is not torch.strided or x.is_meta or 0 in x.stride():
         return _nothing
-    data = x.data
+    data, own = x.data, x.is_leaf
     numbers = data.clone()
 
     def put() -> None:
@@ -80,6 +81,8 @@ def _tensor(x: torch.Tensor) -> Callable[[], None]:
             data.copy_(numbers)
             if x.data_ptr() != data.data_ptr() or x.dtype != data.dtype:
                 x.data = data
+        if own and not x.is_leaf:
+            x.detach_()
 
     return put
 

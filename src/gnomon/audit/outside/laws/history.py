@@ -126,7 +126,9 @@ def _history(t: Target, n: int) -> Evidence:
 def _after_modes(t: Target, ids: Int) -> Evidence | None:
     """The logits of a short call before and after a long one in another mode, where they differ. Gradients that could
     be taken before are still to be had: a table that was made in inference mode refuses them."""
-    long, want, learns = t.ids(1, min(LONG, t.limit or LONG)), t.logits(ids), _learns(t, ids)
+    long, want = t.ids(1, min(LONG, t.limit or LONG)), t.logits(ids)
+    with t.lent() as asked:  # twice: a cache that keeps the graph of one call refuses the next, whatever comes between
+        learns = _learns(asked, ids) or _learns(asked, ids)
     with t.lent() as asked:
         try:
             asked.logits(long)
