@@ -26,26 +26,38 @@ def speaking_for(what: str) -> Iterator[None]:
         raise
 
 
-def opened(text: str) -> tuple[dict[str, Any], tokenizers.Tokenizer]:
-    """What a ``tokenizer.json`` says, every field there, and the library's object of it, both without the truncation
-    and padding of its last use, which would change texts in silence. Raises BadInput for text that is none."""
+def opened(text: str) -> tuple[str, tokenizers.Tokenizer]:
+    """A ``tokenizer.json`` with every field there, and the library's object of it, both without the truncation and
+    padding of its last use, which would change texts in silence. Raises BadInput for text that is none.
+
+    What it says as objects takes ten times the room of its text, so they are gone before the library has its own.
+    """
     with speaking_for("not a tokenizer.json"):
-        spec = json.loads(text)
-        if not isinstance(spec, dict) or not isinstance(spec.get("model"), dict):
-            raise BadInput("not a tokenizer.json: it has no model")
-        _check_merges(spec["model"])
-        core = tokenizers.Tokenizer.from_str(text)
-        _check_added(spec, core)
-    core.no_truncation()
-    core.no_padding()
-    for field in ("post_processor", "decoder"):  # old files leave out the type where the library can tell it
-        if not _typed(spec.get(field)):
-            spec[field] = json.loads(getattr(core, field).__getstate__())
-    if not isinstance(spec["model"].get("type"), str):
-        spec["model"] = json.loads(core.to_str())["model"]
+        whole, added, odd = _whole(text)
+        core = tokenizers.Tokenizer.from_str(whole)
+        _check_added(added, core)
+        if odd:
+            spec = json.loads(whole)
+            for field in ("post_processor", "decoder"):
+                spec[field] = None if spec[field] is None else json.loads(getattr(core, field).__getstate__())
+            whole = json.dumps(spec | {"model": json.loads(core.to_str())["model"]}, ensure_ascii=False)
+    return whole, core
+
+
+def _whole(text: str) -> tuple[str, list[dict[str, Any]], bool]:
+    """The text with every field there, its added tokens, and whether it is an old one, which leaves out types where
+    the library can tell them."""
+    spec = json.loads(text)
+    if not isinstance(spec, dict) or not isinstance(spec.get("model"), dict):
+        raise BadInput("not a tokenizer.json: it has no model")
+    _check_merges(spec["model"])
     blank = dict.fromkeys(("normalizer", "pre_tokenizer", "post_processor", "decoder"))
     added = spec.get("added_tokens") or []
-    return {**blank, **spec, "added_tokens": added, "truncation": None, "padding": None}, core
+    spec = {**blank, **spec, "added_tokens": added, "truncation": None, "padding": None}
+    odd = not (
+        _typed(spec["post_processor"]) and _typed(spec["decoder"]) and isinstance(spec["model"].get("type"), str)
+    )
+    return json.dumps(spec, ensure_ascii=False), added, odd
 
 
 def _typed(part: Any) -> bool:
@@ -55,9 +67,9 @@ def _typed(part: Any) -> bool:
     return isinstance(part.get("type"), str) and all(map(_typed, parts))
 
 
-def _check_added(spec: Mapping[str, Any], core: tokenizers.Tokenizer) -> None:
+def _check_added(added: Sequence[Mapping[str, Any]], core: tokenizers.Tokenizer) -> None:
     """The library numbers added tokens itself, whatever a file says."""
-    for token in spec.get("added_tokens") or []:
+    for token in added:
         if core.token_to_id(token["content"]) != token["id"]:
             raise BadInput(
                 f"not a tokenizer.json: the added token {token['content'][:80]!r} is said to have the id "

@@ -67,18 +67,19 @@ class Tokenizer:
         """
         must_be("names", names, Mapping | None, "such as {'bos_token': '<s>', 'eos_token': '</s>'}")
         must_be("chat_template", chat_template, str | None)
-        spec, self._core = opened(_text(given))
-        decoder_steps(spec)
-        self._text = json.dumps(spec, ensure_ascii=False)
-        vocab = self._core.get_vocab(with_added_tokens=True)
-        self.vocab_size: int = 1 + max(vocab.values(), default=-1)  #: ids run from 0 to vocab_size - 1
+        self._text, self._core = opened(_text(given))
+        decoder_steps(
+            {"decoder": None if self._core.decoder is None else json.loads(self._core.decoder.__getstate__())}
+        )
+        ids = self._core.get_vocab(with_added_tokens=True).values()
+        self.vocab_size: int = 1 + max(ids, default=-1)  #: ids run from 0 to vocab_size - 1
+        del ids
         if self.vocab_size > MOST_TOKENS:
             raise BadInput(f"the largest id is {self.vocab_size - 1}, but no vocabulary has more than {MOST_TOKENS}")
         self._call(names or {}, chat_template)
 
     def _call(self, names: Mapping[str, str], chat_template: str | None) -> None:
-        vocab = self._core.get_vocab(with_added_tokens=True)
-        self.names: Mapping[str, str] = _checked(names, vocab)  #: the control tokens by their parts
+        self.names: Mapping[str, str] = _checked(names, self._core)  #: the control tokens by their parts
         self.eos_id: int | None = self.named("eos_token")  #: the id of end-of-text, if there is one
         self.bos_id: int | None = self.named("bos_token")  #: of begin-of-text
         self.pad_id: int | None = self.named("pad_token")  #: of padding
@@ -353,15 +354,15 @@ def _text(given: Any) -> str:
     return text
 
 
-def _checked(names: Mapping[str, str], vocab: Mapping[str, int]) -> dict[str, str]:
+def _checked(names: Mapping[str, str], core: tokenizers.Tokenizer) -> dict[str, str]:
     """The control tokens by their parts, and end-of-text among them, if it has a customary name."""
     for part, mark in names.items():
         if part not in ROLES:
             raise unknown("part of a control token", part, ROLES)
-        if mark not in vocab:
+        if core.token_to_id(mark) is None:
             called = {"eos_token": "end-of-text", "bos_token": "begin-of-text"}.get(part, part)
             raise BadValue(f"the {called} token is said to be {mark!r}, which is not in the vocabulary")
-    usual = next((mark for mark in END_MARKS if mark in vocab), None)
+    usual = next((mark for mark in END_MARKS if core.token_to_id(mark) is not None), None)
     return {**names, **({} if usual is None or "eos_token" in names else {"eos_token": usual})}
 
 
