@@ -26,15 +26,17 @@ def speaking_for(what: str) -> Iterator[None]:
         raise
 
 
-def opened(text: str) -> tuple[str, tokenizers.Tokenizer]:
+def opened(text: str, core: Any = None) -> tuple[str, tokenizers.Tokenizer]:
     """A ``tokenizer.json`` with every field there, and the library's object of it, both without the truncation and
     padding of its last use, which would change texts in silence. Raises BadInput for text that is none.
+
+    core   the library's object where there is one already
 
     What it says as objects takes ten times the room of its text, so they are gone before the library has its own.
     """
     with speaking_for("not a tokenizer.json"):
         whole, added, odd = _whole(text)
-        core = tokenizers.Tokenizer.from_str(whole)
+        core = tokenizers.Tokenizer.from_str(whole) if core is None else core
         _check_added(added, core)
         if odd:
             spec = json.loads(whole)

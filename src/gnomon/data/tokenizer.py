@@ -67,7 +67,8 @@ class Tokenizer:
         """
         must_be("names", names, Mapping | None, "such as {'bos_token': '<s>', 'eos_token': '</s>'}")
         must_be("chat_template", chat_template, str | None)
-        self._text, self._core = opened(_text(given))
+        bare = isinstance(given, tokenizers.Tokenizer) and given.truncation is None and given.padding is None
+        self._text, self._core = opened(_text(given), given if bare else None)
         decoder_steps(
             {"decoder": None if self._core.decoder is None else json.loads(self._core.decoder.__getstate__())}
         )

@@ -64,7 +64,7 @@ def read_tokenizer(file: GGUF) -> Tokenizer | None:
         raise BadInput(f"{file.path}: {unknown('tokenizer', str(kind), _READERS)}")
     tokens, kinds = _tokens(file)
     with speaking_for(f"{file.path}: its tokenizer cannot be used"):
-        given = told.get(WHOLE) or _framed(_READERS[kind](file, tokens, kinds), kind, told, tokens).to_str()
+        given = told.get(WHOLE) or _framed(_READERS[kind](file, tokens, kinds), kind, told, tokens)
         return Tokenizer(given, _names(told, tokens, kinds), template)
 
 
