@@ -48,6 +48,10 @@ class Translator(nn.Module):
     def forward(self, src, trg):
         return self.read(src, trg, src != PAD, trg != PAD)
 
+    def order(self, T):
+        """Which of the target's tokens come late enough for which (T, T)."""
+        return torch.ones(T, T, dtype=torch.bool).tril()
+
     def real_target(self, real):
         """Which of the target's tokens are seen by whom (B, 1, T)."""
         return real[:, None]
@@ -58,7 +62,7 @@ class Translator(nn.Module):
         x = self.target(ids) + self.places[:T]
         for block in self.encoder:
             memory = block(memory, source_real[:, None])
-        visible = self.real_target(real) & torch.ones(T, T, dtype=torch.bool).tril()
+        visible = self.real_target(real) & self.order(T)
         for block in self.decoder:
             x = block(x, visible, memory, source_real[:, None])
         return self.head(x)

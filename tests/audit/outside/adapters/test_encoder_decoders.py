@@ -224,3 +224,45 @@ def test_heads_that_are_put_together_as_tokens_are_told_in_a_decoder_too():
     for block in model.decoder:
         block.own, block.cross = HeadsAsTokens(), HeadsAsTokens()
     assert "2 heads are put together as if they were tokens" in gn.audit(model, only="causality")["causality"].note
+
+
+# ------------------------------------------------------------------ masks that are wanted
+
+
+def masked(square, row, hidden, base=Translator):
+    """A Translator that is handed its masks, of these shapes."""
+
+    class Handed(base):
+        def forward(self, src, trg, src_mask, trg_mask):
+            real, seen = (~src_mask, ~trg_mask) if hidden else (src_mask, trg_mask)
+            assert (real.dim(), seen.dim()) == (row, square)
+            self.seen = seen[:, 0] if square == 4 else seen
+            real = real.reshape(len(src), -1)
+            return self.read(src, trg, real, torch.ones_like(trg).bool())
+
+        def order(self, T):
+            return torch.ones(T, T, dtype=torch.bool)
+
+        def real_target(self, real):
+            return self.seen
+
+    return Handed()
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+@pytest.mark.parametrize(("square", "row"), [(4, 4), (3, 3), (2, 2)])
+def test_masks_that_a_forward_wants_are_given_as_it_wants_them(square, row, hidden):
+    target = Torch(masked(square, row, hidden))
+    assert target.architecture == "encoder-decoder"
+    report = gn.audit(target, only=["causality", "the past is seen", "the source is seen", "batch mates"])
+    assert report.failed == ()
+    assert report["causality"].verdict == "pass"
+
+
+def test_a_mask_that_does_nothing_is_not_guessed():
+    class Deaf(Translator):
+        def forward(self, src, trg, src_mask, trg_mask):
+            return super().forward(src, trg)
+
+    with pytest.raises(BadValue, match=r"forward\(src, trg, src_mask, trg_mask\) wants more than ids"):
+        Torch(Deaf())

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from gnomon.audit.outside.adapters.masks import with_masks
 from gnomon.audit.outside.adapters.probe import blocks_of, logits_of, probe, takes
 from gnomon.audit.outside.adapters.signature import (
     FUNCTIONS,
@@ -105,6 +106,9 @@ class Torch(Target):
         must_have_numbers(module)
         if source is None and forward is None:
             source = pair_of(module, some.device)
+            if source is None and (found := with_masks(module, some.device)) is not None:
+                asked, has_source = found
+                source, forward = (asked, None) if has_source else (None, asked)
         super().__init__(
             name or getattr(model, "__name__", type(model).__name__),
             vocab or 2,
