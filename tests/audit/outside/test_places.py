@@ -373,3 +373,24 @@ def test_names_of_parts_for_positions(name):
 )
 def test_names_of_other_parts(name):
     assert not POSITIONAL.search(name)
+
+
+class LeavesItsHead(GPT):
+    """Gives vectors: its head is for whoever calls it, as in the Annotated Transformer."""
+
+    def forward(self, ids):
+        x = self.entered(ids)
+        for block in self.blocks:
+            x = block(x)
+        return self.ln_f(x)
+
+
+class LeavesMore(LeavesItsHead):
+    def __init__(self):
+        super().__init__()
+        self.other = nn.Linear(32, 32)
+
+
+def test_a_head_that_is_left_to_the_caller_is_no_idle_part():
+    assert gn.audit(LeavesItsHead(), only="every part")["every part is used"].verdict == "pass"
+    assert "other.weight, other.bias" in gn.audit(LeavesMore(), only="every part")["every part is used"].note

@@ -44,7 +44,8 @@ def every_part_is_used(t: Target, n: int) -> Evidence:
     if wants := not_given(t.module):
         raise NotApplicable(f"{t.name} also takes {wants}, which a text does not need: a part may be for that")
     with awake(t) as asked:
-        idle = unused(asked, t.ids(2, n))
+        ids = t.ids(2, n)
+        idle = left_to_callers(asked, unused(asked, ids), asked.logits(ids).shape[-1])
     named = ", ".join(idle[:4]) + (f" and {len(idle) - 4} more" if len(idle) > 4 else "")
     got = torch.tensor(float(len(idle)))
     return Evidence(got, torch.zeros(()), tolerance=0.0, cause=f"no logit depends on {named}" if idle else "")
@@ -69,6 +70,17 @@ def unused(t: Target, ids: Int) -> list[str]:
     return [
         name for (name, w), g in zip(weights.items(), grads, strict=True) if g is None or (w.dim() > 1 and not g.any())
     ]
+
+
+def left_to_callers(t: Target, idle: list[str], width: int) -> list[str]:
+    """The idle weights without those of a head that the caller is to call: one that makes logits of a vocabulary from
+    what forward gives, vectors of this width."""
+    heads = [
+        path
+        for path, m in t.module.named_modules()
+        if isinstance(m, nn.Linear) and (m.in_features, m.out_features) == (width, t.vocab) and width != t.vocab
+    ]
+    return [name for name in idle if name.rpartition(".")[0] not in heads]
 
 
 def moves(t: Target, ids: Int, weight: Float, before: list[Float]) -> bool:
