@@ -40,7 +40,7 @@ if __name__ == "__main__":
         model = gn.DecoderOnly(**SIZES, **KIND)
         made = {
             "Hugging Face folder": gn.save_hf(model, Path(folder, "hf")),
-            "run folder": gn.save_model(Path(folder, "run"), model),
+            "run folder": gn.save_model(model, Path(folder, "run")),
             "GGUF file": gguf.save(model, Path(folder, "m.gguf"), "q8_0"),
         }
         print(f"\n{sum(w.numel() for w in model.parameters()):,} parameters")

@@ -61,7 +61,7 @@ def small_llama() -> Any:
 
 @cache
 def saved() -> Path:
-    return gn.save_model(Path(tempfile.mkdtemp()) / "model", decoder())
+    return gn.save_model(decoder(), Path(tempfile.mkdtemp()) / "model")
 
 
 def bound(method: str, make: Callable[[], Any] = decoder, **good: Any) -> Callable[[], Call]:
@@ -75,7 +75,7 @@ def plain(function: Callable[..., Any], **good: Any) -> Callable[[], Call]:
 Q, X = torch.ones(2, 2, 3, 8), torch.ones(2, 3, 16)
 AT = Layout.dense(2, 3)
 WRITING = {
-    "prompts": "x", "strategy": gn.Greedy(), "max_new_tokens": 1, "min_new_tokens": 0, "seeds": 0, "eos_ids": (),
+    "prompts": "x", "strategy": gn.Greedy(), "max_new_tokens": 1, "min_new_tokens": 0, "seed": 0, "eos_ids": (),
     "stop": "end", "constraints": gn.Constraints(), "top_logprobs": 0, "cache": "growing",
 }  # fmt: skip
 
@@ -106,8 +106,7 @@ CALLS: Mapping[str, Callable[[], Call]] = {
         lambda **given: list(decoder().stream(**given)),
         {
             "prompt": "x",
-            "seed": 0,
-            **{k: v for k, v in WRITING.items() if k not in ("prompts", "seeds", "top_logprobs")},
+            **{k: v for k, v in WRITING.items() if k not in ("prompts", "top_logprobs")},
         },
     ),
     "EncoderOnly": plain(gn.EncoderOnly, **sizes(), head="tokens"),
@@ -362,11 +361,11 @@ def test_a_natural_wrong_type_is_an_error_of_ours(name, tmp_path, monkeypatch):
         (lambda: gn.InputLayer(9, 4)(torch.tensor([[1]]), [5]), "at must be a Layout"),
         (lambda: gn.audit.LAWS["shift invariance"]("rope"), r'gn\.audit\.Subject\.of\("rope"\)'),
         (lambda: gn.Beam(1.5), "width must be a whole number, got 1.5"),
-        (lambda: decoder().generate("x", seeds="x"), "a seed must be a whole number, got 'x'"),
+        (lambda: decoder().generate("x", seed="x"), "a seed must be a whole number, got 'x'"),
         (lambda: decoder().generate("x", strategy="greedy"), r"strategy must be an object such as Greedy\(\)"),
         (lambda: decoder().generate("x", max_new_tokens=1.5), "max_new_tokens must be a whole number, got 1.5"),
         (lambda: gn.sentence_vectors(decoder(), "a text"), "for one text give a list of one"),
-        (lambda: gn.save_model(decoder(), "folder"), "folder must be a text or a Path, got a DecoderOnly"),
+        (lambda: gn.save_model("folder", decoder()), "folder must be a text or a Path, got a DecoderOnly"),
         (lambda: gn.DecoderOnly(30, "16", 1, 2), "d_model must be a whole number, got '16'"),
         (lambda: gn.positions.get(gn.positions.RoPE), "got the class RoPE"),
     ],

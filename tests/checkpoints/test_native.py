@@ -37,7 +37,7 @@ def model_of(position="rope", **changes) -> DecoderOnly:
 @pytest.fixture
 def saved(tmp_path) -> Path:
     """A run folder."""
-    return save_model(tmp_path / "run", model_of(), Tokenizer.bytes())
+    return save_model(model_of(), tmp_path / "run", Tokenizer.bytes())
 
 
 def rewrite(folder: Path, **changes) -> None:
@@ -57,7 +57,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("tied", [True, False])
 def test_a_loaded_model_gives_the_same_bits(tmp_path, position, tied):
     model = model_of(position, tied=tied, dropout=0.5)
-    save_model(tmp_path, model)
+    save_model(model, tmp_path)
     again = gn.load(tmp_path)
     assert again(IDS).equal(model(IDS))
     assert again.config == model.config
@@ -69,16 +69,16 @@ def test_a_loaded_model_gives_the_same_bits(tmp_path, position, tied):
 ])  # fmt: skip
 def test_every_shape_of_model_comes_back(tmp_path, changes):
     model = model_of("sinusoidal", **changes)
-    assert load(save_model(tmp_path, model))(IDS).equal(model(IDS))
+    assert load(save_model(model, tmp_path))(IDS).equal(model(IDS))
 
 
 def test_options_of_an_encoding_come_back(tmp_path):
     model = model_of(gn.positions.get("rope", base=500.0))
-    assert load(save_model(tmp_path, model)).config.position == gn.positions.get("rope", base=500.0)
+    assert load(save_model(model, tmp_path)).config.position == gn.positions.get("rope", base=500.0)
 
 
 def test_a_loaded_model_is_ready_to_use_its_dropout_asleep(tmp_path):
-    again = load(save_model(tmp_path, model_of(dropout=0.9).train()))
+    again = load(save_model(model_of(dropout=0.9).train(), tmp_path))
     assert again(IDS).equal(again(IDS))
     assert not any(part.training for part in again.modules())
 
@@ -91,10 +91,10 @@ def test_the_tokenizer_comes_back(saved):
 
 def test_the_names_of_classes_come_back_and_most_models_have_none(tmp_path):
     model = DecoderOnly(50, 8, 1, 2)
-    assert load(save_model(tmp_path / "plain", model)).labels is None
+    assert load(save_model(model, tmp_path / "plain")).labels is None
     assert "labels" not in json.loads((tmp_path / "plain" / "config.json").read_text())
     model.labels = ("año", "name", "other")
-    assert load(save_model(tmp_path / "named", model)).labels == model.labels
+    assert load(save_model(model, tmp_path / "named")).labels == model.labels
     file = tmp_path / "named" / "config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"labels": "name"}))
     with pytest.raises(BadInput, match=r"config\.json: labels must be a list of texts"):
@@ -103,15 +103,15 @@ def test_the_names_of_classes_come_back_and_most_models_have_none(tmp_path):
 
 def test_a_models_own_tokenizer_is_saved_and_one_of_bare_ids_has_none(tmp_path):
     model = model_of()
-    assert load(save_model(tmp_path / "bare", model)).tokenizer is None
+    assert load(save_model(model, tmp_path / "bare")).tokenizer is None
     model.tokenizer = Tokenizer.bytes()
-    assert load(save_model(tmp_path / "text", model)).tokenizer is not None
+    assert load(save_model(model, tmp_path / "text")).tokenizer is not None
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
 def test_the_dtype_comes_back_and_another_can_be_asked_for(tmp_path, dtype):
     model = model_of().to(dtype)
-    save_model(tmp_path, model)
+    save_model(model, tmp_path)
     assert {p.dtype for p in load(tmp_path).parameters()} == {dtype}
     for asked in (torch.float32, "float32", "auto"):
         assert {p.dtype for p in load(tmp_path, dtype=asked).parameters()} <= {torch.float32, torch.bfloat16}
@@ -122,7 +122,7 @@ def test_a_model_of_two_dtypes_is_refused_before_anything_is_written(tmp_path):
     model = model_of()
     model.stack.norm.double()
     with pytest.raises(BadValue, match="float32 and float64"):
-        save_model(tmp_path / "run", model)
+        save_model(model, tmp_path / "run")
     assert not contents(tmp_path)
 
 
@@ -143,7 +143,7 @@ def test_loading_leaves_the_random_state_alone(saved):
 
 def test_no_computed_table_is_saved_so_max_positions_may_change(tmp_path):
     for position in ("sinusoidal", "rope", "alibi"):
-        folder = save_model(tmp_path / position, model_of(position, max_positions=16))
+        folder = save_model(model_of(position, max_positions=16), tmp_path / position)
         expected = load(folder)
         expected(torch.ones(1, 20, dtype=torch.long))  # longer than it was built for
         assert not any("position" in name for name in read_tensors(folder / "model.safetensors")[0])
@@ -154,7 +154,7 @@ def test_no_computed_table_is_saved_so_max_positions_may_change(tmp_path):
 
 
 def test_the_padding_row_stays_zero(tmp_path):
-    again = load(save_model(tmp_path, model_of(padding_id=4)))
+    again = load(save_model(model_of(padding_id=4), tmp_path))
     assert again.input.tokens.weight[4].eq(0).all()
     assert again.input.tokens.weight[5].ne(0).any()
 
@@ -187,7 +187,7 @@ def materialized(model: DecoderOnly, folder: Path) -> DecoderOnly:
 
 
 def saved_twice(model: DecoderOnly, folder: Path) -> DecoderOnly:
-    return load(save_model(folder.with_name("again"), load(folder)))
+    return load(save_model(load(folder), folder.with_name("again")))
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_a_tied_table_is_stored_once_and_an_untied_head_beside_it(tmp_path):
     tied, untied = model_of(), model_of(tied=False)
     sizes = []
     for name, model in (("tied", tied), ("untied", untied)):
-        tensors, _ = read_tensors(save_model(tmp_path / name, model) / "model.safetensors")
+        tensors, _ = read_tensors(save_model(model, tmp_path / name) / "model.safetensors")
         assert ("head.weight" in tensors) is (name == "untied")
         sizes.append(sum(tensor.nbytes for tensor in tensors.values()))
         assert sizes[-1] == 4 * sum(p.numel() for p in model.parameters())
@@ -230,11 +230,11 @@ class Wrapper(nn.Module):
 def test_a_compiled_and_wrapped_model_saves_like_a_plain_one(tmp_path):
     model = model_of()
     model.tokenizer = Tokenizer.bytes()
-    save_model(tmp_path / "plain", model)
+    save_model(model, tmp_path / "plain")
     compiled = torch.compile(model, backend="eager")
     model.stack.blocks[1] = torch.compile(model.stack.blocks[1], backend="eager")
     assert any("_orig_mod" in name for name in compiled.state_dict())
-    save_model(tmp_path / "wrapped", Wrapper(compiled))
+    save_model(Wrapper(compiled), tmp_path / "wrapped")
     assert contents(tmp_path / "wrapped") == contents(tmp_path / "plain")
 
 
@@ -270,7 +270,7 @@ def test_a_weight_under_two_names_is_refused(saved):
 
 def test_only_models_of_ours_are_saved(tmp_path):
     with pytest.raises(BadValue, match="got Linear"):
-        save_model(tmp_path / "run", nn.Linear(2, 2))
+        save_model(nn.Linear(2, 2), tmp_path / "run")
 
 
 # ------------------------------------------------------------------ what does not fit
@@ -375,7 +375,7 @@ def test_an_encoding_that_is_not_known_says_how_to_make_it_known(tmp_path, monke
     mine = type("Mine", (PositionEncoding,), {"name": "mine", "__doc__": "Mine."})
     model = model_of("mine")
     for folder, position in (("one", "mine"), ("list", ["rope", "mine"])):
-        save_model(tmp_path / folder, model_of(position))
+        save_model(model_of(position), tmp_path / folder)
     assert load(tmp_path / "one")(IDS).equal(model(IDS))
     del positions_base._REGISTRY["mine"]
     for folder in ("one", "list"):
@@ -458,7 +458,7 @@ def test_a_full_disk_leaves_what_was_there(saved, monkeypatch):
     before, expected = contents(saved), load(saved)(IDS)
     monkeypatch.setattr("gnomon.checkpoints.native.write_tensors", full)
     with pytest.raises(BadInput, match="No space left on device; what it held is as it was"):
-        save_model(saved, model_of(d_model=8))
+        save_model(model_of(d_model=8), saved)
     assert contents(saved) == before
     assert load(saved)(IDS).equal(expected)
 
@@ -472,7 +472,7 @@ def test_a_limit_on_the_size_of_files_leaves_what_was_there(saved, limit):
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
         try:
-            save_model(saved, model, Tokenizer.bytes())
+            save_model(model, saved, Tokenizer.bytes())
         except BadInput:
             os._exit(3)
         os._exit(0)
@@ -489,13 +489,13 @@ def test_a_kill_while_the_weights_are_written_leaves_the_old_model(saved, monkey
     monkeypatch.setattr("gnomon.checkpoints.native.write_tensors", killed)
     child = os.fork()
     if child == 0:
-        save_model(saved, model)
+        save_model(model, saved)
     assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
     assert load(saved)(IDS).equal(expected)
 
 
 def test_another_model_replaces_the_first_as_a_whole(saved):
-    save_model(saved, model_of("alibi", d_model=8))
+    save_model(model_of("alibi", d_model=8), saved)
     assert load(saved).config.d_model == 8
     assert sorted(contents(saved)) == ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"]
 
@@ -503,4 +503,4 @@ def test_another_model_replaces_the_first_as_a_whole(saved):
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInput, match="cannot write .*file"):
-        save_model(tmp_path / "file" / "run", model_of())
+        save_model(model_of(), tmp_path / "file" / "run")

@@ -15,7 +15,7 @@ from gnomon.models.refit import retrofit
 
 IDS = torch.tensor([[3, 1, 4, 1, 5, 9, 2, 6]])
 FORMATS = {
-    "run folder": lambda model, folder: save_model(folder / "saved", model),
+    "run folder": lambda model, folder: save_model(model, folder / "saved"),
     "hugging face": lambda model, folder: save_hf(model, folder / "saved"),
     "gguf": lambda model, folder: gguf.save(model, folder / "saved.gguf"),
 }
@@ -211,7 +211,7 @@ def test_a_bias_of_a_replaced_head_comes_back(tmp_path):
     model = model_of()
     model.head = gn.Untied(16, 50, bias=True)
     nn.init.normal_(model.head.bias)
-    again = load(save_model(tmp_path, model))
+    again = load(save_model(model, tmp_path))
     assert torch.equal(again(IDS), model(IDS))
 
 

@@ -37,7 +37,7 @@ def model() -> gn.DecoderOnly:
 
 @pytest.fixture(scope="module")
 def run(model: gn.DecoderOnly, tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(save_model(tmp_path_factory.mktemp("runs") / "tiny", model))
+    return str(save_model(model, tmp_path_factory.mktemp("runs") / "tiny"))
 
 
 def gnomon(*arguments: str, stdin: str) -> Result:
@@ -69,7 +69,7 @@ def test_a_template_is_given_its_switches(tmp_path: Path, model: gn.DecoderOnly)
     switched.load_state_dict(model.state_dict())
     template = "{{ [mood, thinking, tools[0].name] }}" + TEMPLATE
     switched.tokenizer = gn.Tokenizer(model.tokenizer.to_json(), chat_template=template)
-    run = str(save_model(tmp_path, switched))
+    run = str(save_model(switched, tmp_path))
     given = {"mood": "sad", "thinking": False, "tools": [{"name": "clock"}]}
     options = ["--template-option", "mood=sad", "--template-option", "thinking=false"]
     options += ["--template-option", 'tools=[{"name": "clock"}]']
@@ -85,7 +85,7 @@ def test_a_template_is_given_its_switches(tmp_path: Path, model: gn.DecoderOnly)
 def test_a_model_that_was_not_trained_to_talk_says_so(tmp_path: Path, model: gn.DecoderOnly) -> None:
     plain = gn.DecoderOnly(257, 8, 1, 2)
     plain.tokenizer = gn.Tokenizer.bytes()
-    result = gnomon(str(save_model(tmp_path, plain)), stdin="Hi\n")
+    result = gnomon(str(save_model(plain, tmp_path)), stdin="Hi\n")
     assert result.exit_code == 2
     assert "no chat template" in result.stderr
 

@@ -18,7 +18,7 @@ def run(tmp_path):
     """A run folder of a small Llama."""
     torch.manual_seed(4)
     model = build(preset("mini-llama", d_model=32, n_heads=2, n_kv_heads=1, n_layers=2))
-    return save_model(tmp_path / "run", model, Tokenizer.bytes())
+    return save_model(model, tmp_path / "run", Tokenizer.bytes())
 
 
 def convert(*args):

@@ -106,7 +106,7 @@ def test_other_data_are_measured_whole(folder, task, file):
 
 def test_a_model_without_a_run_is_measured_on_a_text_and_asks_for_one(folder):
     gnomon("train", "text.txt", *TEXT, *SMALL, "-o", "run", "--steps", 1)
-    save_model("bare", load("run"))
+    save_model(load("run"), "bare")
     result = gnomon("eval", "bare", "--quiet")
     assert result.exit_code == 3
     assert "--data FILE" in result.stderr

@@ -18,7 +18,7 @@ def folder(tmp_path_factory):
     torch.manual_seed(0)
     model = gn.EncoderOnly(258, 16, 1, 2, causal=False, head="masked", init_std=0.5)
     model.tokenizer = Tokenizer.bytes().with_mask()
-    return save_model(tmp_path_factory.mktemp("runs") / "masked", model)
+    return save_model(model, tmp_path_factory.mktemp("runs") / "masked")
 
 
 def run(*arguments):
@@ -46,7 +46,7 @@ def test_what_cannot_be_filled_is_named(folder, tmp_path):
     assert (result.exit_code, "write [MASK] where" in result.stderr) == (2, True)
     writer = gn.DecoderOnly(257, 16, 1, 2)
     writer.tokenizer = Tokenizer.bytes()
-    result = run(save_model(tmp_path / "run", writer), "a[MASK]")
+    result = run(save_model(writer, tmp_path / "run"), "a[MASK]")
     assert (result.exit_code, "fills no gaps" in result.stderr) == (2, True)
 
 

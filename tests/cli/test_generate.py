@@ -46,7 +46,7 @@ def model() -> gn.DecoderOnly:
 
 @pytest.fixture(scope="module")
 def run(model: gn.DecoderOnly, tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(save_model(tmp_path_factory.mktemp("runs") / "tiny", model))
+    return str(save_model(model, tmp_path_factory.mktemp("runs") / "tiny"))
 
 
 def gnomon(*arguments: str, stdin: str | bytes | None = None) -> Result:
@@ -54,7 +54,7 @@ def gnomon(*arguments: str, stdin: str | bytes | None = None) -> Result:
 
 
 def texts(model, prompt, n=1, seed=0, strategy=DRAWN, **settings):
-    out = generate(model, [prompt] * n, strategy=strategy, seeds=seed, **{"max_new_tokens": 12, **settings})
+    out = generate(model, [prompt] * n, strategy=strategy, seed=seed, **{"max_new_tokens": 12, **settings})
     return [g.text for g in out]
 
 
@@ -142,7 +142,7 @@ def test_threads_are_set(run):
 def test_the_dtype_is_that_of_the_weights_unless_another_is_asked_for(model, tmp_path, monkeypatch):
     seen = []
     monkeypatch.setattr(gn.generate, "generate", lambda model, *_, **__: seen.append(model.head.weight.dtype) or [])
-    half = str(save_model(tmp_path / "half", copy.deepcopy(model).half()))
+    half = str(save_model(copy.deepcopy(model).half(), tmp_path / "half"))
     for options in ([], ["--dtype", "float32"], ["--dtype", "float64"]):
         assert gnomon(half, "-p", "a", *options).exit_code == 0
     assert seen == [torch.float16, torch.float32, torch.float64]
@@ -154,7 +154,7 @@ def test_the_dtype_is_that_of_the_weights_unless_another_is_asked_for(model, tmp
 def test_json_holds_one_object_with_everything(run, model):
     result = gnomon(run, "-p", "ab", "-n", "2", "--seed", "3", "--json", *MORE)
     report = json.loads(result.stdout)
-    out = generate(model, ["ab"] * 2, strategy=Sample(0.8), seeds=3, max_new_tokens=12)
+    out = generate(model, ["ab"] * 2, strategy=Sample(0.8), seed=3, max_new_tokens=12)
     assert report["prompt"] == "ab"
     assert report["seconds"] > 0
     assert [text.pop("logprobs") for text in report["texts"]] == [pytest.approx(g.logprobs, abs=1e-4) for g in out]
@@ -245,7 +245,7 @@ def translator() -> gn.EncoderDecoder:
 
 @pytest.fixture(scope="module")
 def translation(translator: gn.EncoderDecoder, tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(save_model(tmp_path_factory.mktemp("runs") / "translator", translator))
+    return str(save_model(translator, tmp_path_factory.mktemp("runs") / "translator"))
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def test_a_draft_model_is_loaded_from_its_run(run, model):
 @pytest.mark.slow
 def test_a_source_is_given_or_read_and_the_prompt_begins_the_answer(translation, translator):
     def answer(source, prompt=None, strategy=Greedy()):  # noqa: B008  a value
-        return generate(translator, prompt, source=source, strategy=strategy, seeds=0, max_new_tokens=12)[0].text
+        return generate(translator, prompt, source=source, strategy=strategy, seed=0, max_new_tokens=12)[0].text
 
     assert gnomon(translation, "--source", "dos", *MORE).stdout == answer("dos") + "\n"
     assert gnomon(translation, *MORE, stdin="dos\n").stdout == answer("dos") + "\n"
@@ -310,7 +310,7 @@ def test_a_terminal_without_unicode_gets_a_tree_in_ascii(run, monkeypatch):
 
 
 def test_log_probabilities_are_shown_with_what_was_likely(run, model):
-    out = generate(model, "ab", strategy=DRAWN, seeds=0, max_new_tokens=12, top_logprobs=2)[0]
+    out = generate(model, "ab", strategy=DRAWN, seed=0, max_new_tokens=12, top_logprobs=2)[0]
     shown = gnomon(run, "-q", "-p", "ab", "--logprobs", "2", *MORE).stdout.splitlines()[-12:]
     assert [float(line.split()[0]) for line in shown] == pytest.approx(out.logprobs, abs=2e-3)
     report = json.loads(gnomon(run, "-p", "ab", "--logprobs", "2", "--json", *MORE).stdout)["texts"][0]
@@ -330,7 +330,7 @@ def test_constraints_are_options(run, model):
 
 
 def test_an_end_token_is_named_by_id_or_by_text(run, model):
-    whole = generate(model, "ab", strategy=DRAWN, seeds=0, max_new_tokens=12)[0]
+    whole = generate(model, "ab", strategy=DRAWN, seed=0, max_new_tokens=12)[0]
     end = next(i for i in whole.ids[3:] if chr(i).isalpha())
     expected = texts(model, "ab", eos_ids=[end])[0] + "\n"
     assert len(expected) < len(whole.text)
@@ -380,7 +380,7 @@ def test_ctrl_c_at_the_prompt_ends_the_program(run, monkeypatch):
 
 def test_a_mistake_in_one_text_does_not_end_the_loop(tmp_path):
     model = gn.DecoderOnly(257, 8, 1, 1, position="learned", max_positions=8)
-    folder = save_model(tmp_path / "short", model, gn.Tokenizer.bytes())
+    folder = save_model(model, tmp_path / "short", gn.Tokenizer.bytes())
     result = gnomon(str(folder), "-i", "-q", stdin="a" * 20 + "\nab\n")
     assert "prompt 0 is too long" in result.stderr
     assert len(result.stdout.splitlines()) >= 1
@@ -498,7 +498,7 @@ def test_what_cannot_be_read_is_one_line_and_exits_3(run, model, tmp_path):
         ([str(tmp_path / "nowhere"), "-p", "a"], "nowhere"),
         ([run, "--prompt-file", str(tmp_path / "no.txt")], "No such file or directory"),
         ([run, "--prompt-file", str(binary)], "binary is not UTF-8 text: invalid start byte at byte 2"),
-        ([str(save_model(tmp_path / "bare", bare)), "-p", "a"], "holds no tokenizer"),
+        ([str(save_model(bare, tmp_path / "bare")), "-p", "a"], "holds no tokenizer"),
     ]:
         result = gnomon(*arguments)
         assert result.exit_code == 3, result.output
@@ -514,7 +514,7 @@ def test_no_prompt_at_a_terminal_is_asked_for_rather_than_waited_for(monkeypatch
 
 def test_a_prompt_that_is_too_long_for_the_model_exits_2(tmp_path):
     model = gn.DecoderOnly(257, 8, 1, 1, position="learned", max_positions=8)
-    folder = save_model(tmp_path / "short", model, gn.Tokenizer.bytes())
+    folder = save_model(model, tmp_path / "short", gn.Tokenizer.bytes())
     result = gnomon(str(folder), "-p", "a" * 20)
     assert result.exit_code == 2
     assert "prompt 0 is too long, it has 20 tokens: learned positions hold 8 rows" in result.stderr

@@ -20,7 +20,7 @@ def run(tmp_path_factory):
     model = gn.DecoderOnly.from_preset("mini-gpt", n_layers=2, vocab_size=257).eval()
     model.tokenizer = Tokenizer.bytes()
     folder = tmp_path_factory.mktemp("inspect") / "run"
-    save_model(folder, model, model.tokenizer)
+    save_model(model, folder, model.tokenizer)
     return folder, model
 
 

@@ -26,7 +26,7 @@ def folder(request, tmp_path_factory):
     torch.manual_seed(0)
     model = MODELS[request.param]()
     model.tokenizer = Tokenizer.bytes()
-    return save_model(tmp_path_factory.mktemp("runs") / "run", model)
+    return save_model(model, tmp_path_factory.mktemp("runs") / "run")
 
 
 @pytest.fixture

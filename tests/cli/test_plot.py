@@ -94,7 +94,7 @@ def test_sizes_and_options_of_the_encoding_reach_the_picture():
 
 def test_a_trained_models_table_is_taken_from_its_run():
     model = gn.DecoderOnly.from_preset("mini-gpt", n_layers=1)
-    save_model("run", model)
+    save_model(model, "run")
     report = facts("learned", "--run", "run")
     assert (report["length"], report["d_model"]) == (64, 128)
     assert "random start" not in report["alt"]
@@ -104,7 +104,7 @@ def test_a_trained_models_table_is_taken_from_its_run():
 
 
 def test_a_bidirectional_run_is_drawn_to_both_sides():
-    save_model("run", gn.DecoderOnly.from_preset("mini-llama", n_layers=1, position="t5", causal=False))
+    save_model(gn.DecoderOnly.from_preset("mini-llama", n_layers=1, position="t5", causal=False), "run")
     assert facts("t5", "--view", "bias", "--run", "run")["gap"][0] == -128
 
 
@@ -147,7 +147,7 @@ def test_an_encoding_of_ones_own_is_drawn(tmp_path, monkeypatch):
 )
 def test_a_mistake_is_one_line_exit_2_and_no_file(tmp_path, arguments, message):
     if "--run" in arguments:
-        save_model("x", gn.DecoderOnly.from_preset("mini-llama", n_layers=1))
+        save_model(gn.DecoderOnly.from_preset("mini-llama", n_layers=1), "x")
     before = set(tmp_path.iterdir())
     result = CliRunner().invoke(cli, ["plot", *arguments])
     assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1)
@@ -164,7 +164,7 @@ def translator(tmp_path):
     torch.manual_seed(0)
     model = gn.EncoderDecoder(257, 16, 1, 2)
     model.tokenizer = Tokenizer.bytes()
-    return save_model(tmp_path / "translator", model)
+    return save_model(model, tmp_path / "translator")
 
 
 def test_an_alignment_is_that_of_a_trained_translator(translator):

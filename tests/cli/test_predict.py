@@ -26,7 +26,7 @@ def spans(tmp_path_factory):
     torch.manual_seed(0)
     model = gn.EncoderOnly(257, **SIZES, head="labels", n_classes=13)
     model.tokenizer, model.labels = Tokenizer.bytes(), label_names(KINDS)
-    return save_model(tmp_path_factory.mktemp("runs") / "spans", model)
+    return save_model(model, tmp_path_factory.mktemp("runs") / "spans")
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def classes(tmp_path_factory):
     torch.manual_seed(0)
     model = gn.EncoderOnly(257, **SIZES, head="classes", n_classes=3)
     model.tokenizer, model.labels = Tokenizer.bytes(), ("cold", "mild", "warm")
-    return save_model(tmp_path_factory.mktemp("runs") / "classes", model)
+    return save_model(model, tmp_path_factory.mktemp("runs") / "classes")
 
 
 def run(*arguments, **more):
@@ -87,7 +87,7 @@ def test_classes_come_with_probabilities(classes):
 def test_a_run_without_labels_is_told_from_one_with(tmp_path, model, message):
     made = model()
     made.tokenizer = Tokenizer.bytes()
-    result = run(save_model(tmp_path / "run", made), "x")
+    result = run(save_model(made, tmp_path / "run"), "x")
     assert result.exit_code == 2
     assert "predict is for runs of the tasks spans and classes" in result.stderr
     assert re.search(message, result.stderr)

@@ -18,7 +18,7 @@ def folder(tmp_path_factory):
         torch.manual_seed(0)
         model = gn.DecoderOnly(257, 16, 1, 2, position=position, max_positions=64)
         model.tokenizer = gn.Tokenizer.bytes()
-        gn.save_model(root / position, model)
+        gn.save_model(model, root / position)
     for n in range(3):
         (root / f"text{n}.txt").write_text(f"document {n}. " * 40)
     return root
@@ -127,7 +127,7 @@ def test_transformers_loads_an_extended_model_with_equal_logits(tmp_path):
 
     torch.manual_seed(0)
     model = gn.DecoderOnly.from_preset("mini-llama", d_model=32, n_layers=2, init_std=0.2, max_positions=32)
-    gn.save_model(tmp_path / "short", model)
+    gn.save_model(model, tmp_path / "short")
     done = run("extend", tmp_path / "short", "--to", 64, "--method", "yarn", "-o", tmp_path / "long", "--documents", 0)
     assert done.exit_code == 0, done.output
     theirs = AutoModelForCausalLM.from_pretrained(tmp_path / "long", dtype=torch.float32).eval()

@@ -38,7 +38,7 @@ def anew(model: gn.DecoderOnly, chat: Chat, text: str, **settings: object) -> st
 def test_every_turn_equals_reading_the_conversation_anew(model: gn.DecoderOnly, strategy: object) -> None:
     chat = Chat(model, system="Be brief.")
     for turn, text in enumerate(["Hi", "  what?  ", "bye <|end|> now"]):
-        settings = {"strategy": strategy, "max_new_tokens": 9, "seeds": turn}
+        settings = {"strategy": strategy, "max_new_tokens": 9, "seed": turn}
         expected = anew(model, chat, text, **settings)
         assert chat.say(text, strategy=strategy, max_new_tokens=9, seed=turn).text == expected
     assert [m["role"] for m in chat.messages] == ["system", *["user", "assistant"] * 3]

@@ -103,13 +103,13 @@ def test_every_strategy_keeps_every_constraint_in_a_batch_as_alone(tiny, name, s
     model, constraints = tiny(vocab_size=12), CONSTRAINTS[name]
     strategy = Speculative(tiny("rope", 9, vocab_size=12), Sample()) if strategy == "draft" else strategy
     prompts = [[3, 1, 4], [5, 9, 2]]
-    out = generate(model, prompts, strategy=strategy, constraints=constraints, seeds=3, max_new_tokens=8)
+    out = generate(model, prompts, strategy=strategy, constraints=constraints, seed=3, max_new_tokens=8)
     for row, g in enumerate(out):
         for one in (g, *g.alternatives):
             check(name, row, prompts[row], one.ids)
     if name != "a callback":  # which asks for the number of the row
         alone = [
-            generate(model, p, strategy=strategy, constraints=constraints, seeds=3 + n, max_new_tokens=8)[0].ids
+            generate(model, p, strategy=strategy, constraints=constraints, seed=3 + n, max_new_tokens=8)[0].ids
             for n, p in enumerate(prompts)
         ]
         assert [g.ids for g in out] == alone
@@ -175,7 +175,7 @@ def test_a_callback_is_never_asked_about_a_text_that_it_forbade(tiny, strategy):
     model = tiny(vocab_size=12)
     strategy = Speculative(tiny("rope", 9, vocab_size=12), Sample()) if strategy == "draft" else strategy
     grammar = Constraints(allowed=lambda row, ids: {1: [2, 3], 2: [4], 3: [4], 4: [1]}[ids[-1]])
-    out = generate(model, [[1, 7, 1, 2, 9, 4, 1]], strategy=strategy, constraints=grammar, seeds=1, max_new_tokens=9)[0]
+    out = generate(model, [[1, 7, 1, 2, 9, 4, 1]], strategy=strategy, constraints=grammar, seed=1, max_new_tokens=9)[0]
     assert set(itertools.pairwise([1, *out.ids])) <= {(1, 2), (1, 3), (2, 4), (3, 4), (4, 1)}
 
 
@@ -184,7 +184,7 @@ def test_the_most_probable_tokens_are_reported_on_request(tiny):
     for strategy in (Sample(2.0), Beam(3), Contrastive(), Lookup(ngram=1)):
         tokens = []
         out = generate(
-            model, [[1, 2]], strategy=strategy, seeds=1, top_logprobs=3, max_new_tokens=5, on_token=tokens.append
+            model, [[1, 2]], strategy=strategy, seed=1, top_logprobs=3, max_new_tokens=5, on_token=tokens.append
         )[0]
         assert tuple(token.top for token in tokens) == out.top_logprobs
         with torch.no_grad():

@@ -35,7 +35,7 @@ def assert_same(one, other):
 
 
 def singly(model, prompts, seeds, **settings):
-    return [generate(model, p, seeds=s, **settings)[0] for p, s in zip(prompts, seeds, strict=True)]
+    return [generate(model, p, seed=s, **settings)[0] for p, s in zip(prompts, seeds, strict=True)]
 
 
 # ------------------------------------------------------------------ a row is its own
@@ -45,7 +45,7 @@ def singly(model, prompts, seeds, **settings):
 @pytest.mark.parametrize("position", ENCODINGS)
 def test_a_batch_of_uneven_prompts_equals_its_single_runs(tiny, position, strategy):
     model, seeds = tiny(position), [5, 6, 7, 8]
-    together = generate(model, PROMPTS, strategy=strategy, seeds=seeds, max_new_tokens=12)
+    together = generate(model, PROMPTS, strategy=strategy, seed=seeds, max_new_tokens=12)
     assert_same(together, singly(model, PROMPTS, seeds, strategy=strategy, max_new_tokens=12))
 
 
@@ -53,7 +53,7 @@ def test_a_batch_of_uneven_prompts_equals_its_single_runs(tiny, position, strate
 @pytest.mark.parametrize("position", ["rope", "learned", "alibi"])
 def test_it_does_so_in_every_shape_of_model(tiny, position, shape):
     model = tiny(position, **SHAPES[shape])
-    together = generate(model, PROMPTS, strategy=Sample(), seeds=1, max_new_tokens=12)
+    together = generate(model, PROMPTS, strategy=Sample(), seed=1, max_new_tokens=12)
     assert_same(together, singly(model, PROMPTS, [1, 2, 3, 4], strategy=Sample(), max_new_tokens=12))
 
 
@@ -75,21 +75,21 @@ def test_it_does_so_in_every_shape_of_model_too(tiny, by_hand, shape):
 @pytest.mark.parametrize("position", ["learned", "rope", "t5"])
 def test_every_kind_of_cache_gives_the_same(tiny, position, kind):
     model = tiny(position, window=4)
-    settings = {"strategy": Sample(), "seeds": 1, "eos_ids": range(0, 60, 6), "max_new_tokens": 20}
+    settings = {"strategy": Sample(), "seed": 1, "eos_ids": range(0, 60, 6), "max_new_tokens": 20}
     assert_same(generate(model, PROMPTS, cache=kind, **settings), generate(model, PROMPTS, **settings))
 
 
 def test_the_order_of_the_batch_changes_nothing(tiny):
     model, order = tiny(), [2, 0, 3, 1]
-    straight = generate(model, PROMPTS, strategy=Sample(), seeds=[1, 2, 3, 4], max_new_tokens=8)
-    moved = generate(model, [PROMPTS[i] for i in order], strategy=Sample(), seeds=[3, 1, 4, 2], max_new_tokens=8)
+    straight = generate(model, PROMPTS, strategy=Sample(), seed=[1, 2, 3, 4], max_new_tokens=8)
+    moved = generate(model, [PROMPTS[i] for i in order], strategy=Sample(), seed=[3, 1, 4, 2], max_new_tokens=8)
     assert_same(moved, [straight[i] for i in order])
 
 
 @pytest.mark.parametrize("position", ENCODINGS)
 def test_a_row_that_ends_changes_nothing_for_the_others(tiny, position):
     model, seeds, end = tiny(position), [5, 6, 7, 8], range(0, 60, 6)
-    together = generate(model, PROMPTS, strategy=Sample(2.0), seeds=seeds, eos_ids=end, max_new_tokens=25)
+    together = generate(model, PROMPTS, strategy=Sample(2.0), seed=seeds, eos_ids=end, max_new_tokens=25)
     assert len({len(g.ids) for g in together}) > 2  # they end at different steps
     assert_same(together, singly(model, PROMPTS, seeds, strategy=Sample(2.0), eos_ids=end, max_new_tokens=25))
 
@@ -187,7 +187,7 @@ def test_a_full_table_of_positions_ends_the_row_and_only_that_row(tiny):
 
 def test_a_prompt_longer_than_the_table_is_refused_before_anything_is_read(tiny, monkeypatch):
     model = tiny("learned", max_positions=8)
-    monkeypatch.setattr(type(model), "hidden", None)
+    monkeypatch.setattr(type(model), "hidden", lambda *_, **__: pytest.fail("read"))
     with pytest.raises(BadValue) as error:
         generate(model, [[1, 2], list(range(10))])
     assert "prompt 1 is too long, it has 10 tokens: learned positions hold 8 rows" in str(error.value)
@@ -198,14 +198,14 @@ def test_a_prompt_longer_than_the_table_is_refused_before_anything_is_read(tiny,
 
 def test_the_padding_token_is_never_chosen_not_even_by_chance(tiny):
     model = tiny(vocab_size=4, padding_id=2, tied=True)  # tied, its logit would be 0, which is not little
-    out = generate(model, [[1]] * 50, strategy=Sample(50.0), seeds=0, max_new_tokens=8)
+    out = generate(model, [[1]] * 50, strategy=Sample(50.0), seed=0, max_new_tokens=8)
     assert {i for g in out for i in g.ids} == {0, 1, 3}
     assert all(torch.tensor(g.logprobs).exp().le(1).all() for g in out)
 
 
 def test_log_probabilities_are_the_models_own_without_the_padding_token(tiny):
     model = tiny(padding_id=7, tied=True)
-    out = generate(model, [1, 2, 3], strategy=Sample(3.0, top_k=30), seeds=0, max_new_tokens=6)[0]
+    out = generate(model, [1, 2, 3], strategy=Sample(3.0, top_k=30), seed=0, max_new_tokens=6)[0]
     with torch.no_grad():
         logits = model.eval()(torch.tensor([[1, 2, 3, *out.ids]]))[0, 2:-1]
     logits[:, 7] = -math.inf
@@ -216,16 +216,16 @@ def test_log_probabilities_are_the_models_own_without_the_padding_token(tiny):
 def test_ids_without_text_are_never_chosen(tiny):
     model = tiny(vocab_size=300)
     model.tokenizer = Tokenizer.bytes()  # 257 ids; the table was rounded up
-    out = generate(model, [[1]] * 20, strategy=Sample(50.0), seeds=0, eos_ids=None, max_new_tokens=20)
+    out = generate(model, [[1]] * 20, strategy=Sample(50.0), seed=0, eos_ids=None, max_new_tokens=20)
     assert max(i for g in out for i in g.ids) <= 256
 
 
 def test_an_empty_prompt_starts_a_document(tiny):
     model = tiny(vocab_size=257)
     model.tokenizer = Tokenizer.bytes()
-    out = generate(model, ["", "a"], seeds=1, strategy=Sample(), max_new_tokens=5)
-    assert_same(out, [*generate(model, [256], seeds=1, strategy=Sample(), max_new_tokens=5),
-                      *generate(model, [97], seeds=2, strategy=Sample(), max_new_tokens=5)])  # fmt: skip
+    out = generate(model, ["", "a"], seed=1, strategy=Sample(), max_new_tokens=5)
+    assert_same(out, [*generate(model, [256], seed=1, strategy=Sample(), max_new_tokens=5),
+                      *generate(model, [97], seed=2, strategy=Sample(), max_new_tokens=5)])  # fmt: skip
     assert out[0].prompt_ids == [256]
 
 
@@ -243,11 +243,11 @@ def test_broken_weights_are_named_rather_than_drawn_from(chain, damage):
 
 def test_one_seed_stands_for_as_many_as_there_are_rows(tiny):
     model = tiny()
-    out = generate(model, [[1], [1], [1]], strategy=Sample(), seeds=10, max_new_tokens=8)
+    out = generate(model, [[1], [1], [1]], strategy=Sample(), seed=10, max_new_tokens=8)
     assert [g.seed for g in out] == [10, 11, 12]
-    assert ids(out) == ids(generate(model, [[1]] * 3, strategy=Sample(), seeds=[10, 11, 12], max_new_tokens=8))
+    assert ids(out) == ids(generate(model, [[1]] * 3, strategy=Sample(), seed=[10, 11, 12], max_new_tokens=8))
     assert len(set(map(tuple, ids(out)))) == 3
-    assert generate(model, [1], strategy=Sample(), seeds=out[2].seed, max_new_tokens=8)[0].ids == out[2].ids
+    assert generate(model, [1], strategy=Sample(), seed=out[2].seed, max_new_tokens=8)[0].ids == out[2].ids
 
 
 def test_without_seeds_torchs_own_generator_decides(tiny):
@@ -257,7 +257,7 @@ def test_without_seeds_torchs_own_generator_decides(tiny):
     )
     assert first == again
     assert first.ids != other.ids
-    assert generate(model, [1, 2], strategy=Sample(), seeds=first.seed, max_new_tokens=8)[0] == first
+    assert generate(model, [1, 2], strategy=Sample(), seed=first.seed, max_new_tokens=8)[0] == first
 
 
 # ------------------------------------------------------------------ what it leaves behind
@@ -349,12 +349,12 @@ def test_a_held_cache_keeps_rows_that_ended_so_that_a_dialogue_can_go_on(tiny, p
     said, more = PROMPTS[:3], [[7], [8, 9, 10], [11, 12]]
     cache = model.cache(kind, capacity=64)
     settings = {"strategy": Sample(1.5), "eos_ids": end}
-    first = generate(model, said, cache=cache, seeds=1, max_new_tokens=12, **settings)
+    first = generate(model, said, cache=cache, seed=1, max_new_tokens=12, **settings)
     assert len({len(g.ids) for g in first}) > 1
     unread = [g.ids[-1:] + new for g, new in zip(first, more, strict=True)]
-    second = generate(model, unread, cache=cache, seeds=9, max_new_tokens=12, **settings)
+    second = generate(model, unread, cache=cache, seed=9, max_new_tokens=12, **settings)
     whole = [p + g.ids + new for p, g, new in zip(said, first, more, strict=True)]
-    expected = generate(model, whole, seeds=9, max_new_tokens=12, **settings)
+    expected = generate(model, whole, seed=9, max_new_tokens=12, **settings)
     assert ids(second) == ids(expected)
     for a, b in zip(second, expected, strict=True):
         torch.testing.assert_close(torch.tensor(a.logprobs), torch.tensor(b.logprobs), atol=1e-4, rtol=0)
@@ -398,8 +398,8 @@ def test_a_cache_of_other_rows_is_refused(tiny):
     [
         ({"eos_ids": [64]}, "eos_ids holds 64, which is not one of the 64 token ids, 0 to 63"),
         ({"stop": "x"}, "this model has no tokenizer"),
-        ({"seeds": [1, 2, 3]}, "one for each of the 1 rows; got [1, 2, 3]"),
-        ({"seeds": -1}, "seeds is a whole number from 0 to 2^63 - 1"),
+        ({"seed": [1, 2, 3]}, "one for each of the 1 rows; got [1, 2, 3]"),
+        ({"seed": -1}, "seed is a whole number from 0 to 2^63 - 1"),
         ({"max_new_tokens": 0}, "max_new_tokens must be at least 1"),
         ({"strategy": "beam"}, "a strategy is an object such as Greedy(), Sample(0.8) or Beam(4), got 'beam'"),
         ({"top_logprobs": 65}, "top_logprobs counts tokens, from 0 to the 64 of the vocabulary"),
@@ -425,8 +425,8 @@ def test_a_model_generates_by_itself(tiny):
     model = tiny(vocab_size=257)
     model.tokenizer = Tokenizer.bytes()
     settings = {"strategy": Sample(), "max_new_tokens": 6}
-    assert model.generate("ab", seeds=1, **settings) == generate(model, "ab", seeds=1, **settings)
-    assert "".join(model.stream("ab", seed=1, **settings)) == model.generate("ab", seeds=1, **settings)[0].text
+    assert model.generate("ab", seed=1, **settings) == generate(model, "ab", seed=1, **settings)
+    assert "".join(model.stream("ab", seed=1, **settings)) == model.generate("ab", seed=1, **settings)[0].text
     assert next(iter(inspect.signature(model.generate).parameters)) == "prompts"
 
 

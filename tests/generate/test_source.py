@@ -39,9 +39,9 @@ def test_greedy_equals_reading_everything_again_at_each_step(encoder_decoder, po
 def test_a_batch_of_uneven_sources_equals_its_single_runs(encoder_decoder, seed, strategy):
     model = encoder_decoder(seed)
     settings = {"strategy": strategy, "eos_ids": [0], "max_new_tokens": 10}
-    together = generate(model, STARTS, source=SOURCES, seeds=[1, 2, 3, 4], **settings)
+    together = generate(model, STARTS, source=SOURCES, seed=[1, 2, 3, 4], **settings)
     alone = [
-        generate(model, t, source=s, seeds=n, **settings)[0]
+        generate(model, t, source=s, seed=n, **settings)[0]
         for n, (s, t) in enumerate(zip(SOURCES, STARTS, strict=True), 1)
     ]
     assert ids_of(together) == ids_of(alone)

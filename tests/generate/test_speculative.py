@@ -110,7 +110,7 @@ Q = {0: {0: 0.2, 1: 0.2, 2: 0.6}, 1: {0: 0.6, 1: 0.3, 2: 0.1}, 2: {0: 0.1, 1: 0.
 
 def chi_square(model, strategy, sample, n=1000, **settings):
     """Of the joint distribution of three tokens over a vocabulary of three."""
-    out = generate(model, [[0, 1, 0]] * n, strategy=strategy, seeds=7, max_new_tokens=3, **settings)
+    out = generate(model, [[0, 1, 0]] * n, strategy=strategy, seed=7, max_new_tokens=3, **settings)
     counts = dict.fromkeys(itertools.product(range(3), repeat=3), 0)
     for g in out:
         counts[tuple(g.ids)] += 1
@@ -139,8 +139,8 @@ def test_what_is_drawn_follows_the_models_own_distribution(markov, drafter, samp
 @pytest.mark.parametrize("strategy", [Sample(0.8), Lookup(Sample(0.8), 1)], ids=repr)
 def test_a_row_draws_the_same_in_any_batch(tiny, strategy):
     model, seeds = tiny(vocab_size=12), [5, 6, 7, 8]
-    together = generate(model, PROMPTS, strategy=strategy, seeds=seeds, **ENDS)
-    alone = [generate(model, p, strategy=strategy, seeds=s, **ENDS)[0] for p, s in zip(PROMPTS, seeds, strict=True)]
+    together = generate(model, PROMPTS, strategy=strategy, seed=seeds, **ENDS)
+    alone = [generate(model, p, strategy=strategy, seed=s, **ENDS)[0] for p, s in zip(PROMPTS, seeds, strict=True)]
     assert_same(together, alone)
 
 
@@ -149,8 +149,8 @@ def test_a_row_draws_the_same_in_any_batch(tiny, strategy):
 def test_so_it_does_with_a_draft_model(tiny, seed):
     model, draft = tiny("rope", seed, vocab_size=12), tiny("learned", seed + 9, vocab_size=12, max_positions=14)
     strategy, seeds = Speculative(draft, Sample(1.2, top_k=6)), [5, 6, 7, 8]
-    together = generate(model, PROMPTS, strategy=strategy, seeds=seeds, **ENDS)
-    alone = [generate(model, p, strategy=strategy, seeds=s, **ENDS)[0] for p, s in zip(PROMPTS, seeds, strict=True)]
+    together = generate(model, PROMPTS, strategy=strategy, seed=seeds, **ENDS)
+    alone = [generate(model, p, strategy=strategy, seed=s, **ENDS)[0] for p, s in zip(PROMPTS, seeds, strict=True)]
     assert_same(together, alone)
 
 
@@ -204,7 +204,7 @@ def test_a_draft_model_that_knows_no_allowed_token_drafts_none(markov):
     draft = markov({i: {0: 0.5, 1: 0.5} for i in range(3)}, 3)
     only_two = Constraints(allowed=lambda row, ids: [2])
     strategy = Speculative(draft, Sample(), length=3)
-    out = generate(markov(P, 3), [[0], [1]], strategy=strategy, constraints=only_two, seeds=0, max_new_tokens=4)
+    out = generate(markov(P, 3), [[0], [1]], strategy=strategy, constraints=only_two, seed=0, max_new_tokens=4)
     assert ids_of(out) == [[2] * 4] * 2
 
 

@@ -51,7 +51,7 @@ def test_pieces_add_up_to_the_text_of_the_ids(tiny, seed):
     model = tiny(vocab_size=257)
     model.tokenizer = Tokenizer.bytes()
     settings = {"strategy": Sample(2.0), "max_new_tokens": 40, "stop": ["\n", "ab"]}
-    out = generate(model, "é", seeds=seed, **settings)[0]
+    out = generate(model, "é", seed=seed, **settings)[0]
     pieces = list(stream(model, "é", seed=seed, **settings))
     assert "".join(pieces) == out.text
     if out.finish_reason != "stop":

@@ -220,7 +220,7 @@ class TestOneOfYourOwn:
 
         model = gn.DecoderOnly(30, 16, 1, 2, position=gn.positions.get("steps", width=3)).eval()
         assert gn.ModelConfig.from_dict(json.loads(json.dumps(model.config.to_dict()))) == model.config
-        save_model(tmp_path / "run", model)
+        save_model(model, tmp_path / "run")
         again, ids = load(tmp_path / "run").eval(), torch.randint(30, (1, 9))
         assert again.position_of(0).width == 3
         assert torch.equal(again(ids), model(ids))

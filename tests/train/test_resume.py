@@ -161,7 +161,7 @@ def test_a_change_that_makes_it_another_run_is_refused(text, build, config, tmp_
 
 
 def test_a_model_that_was_never_in_training_cannot_be_resumed(text, build, config, tmp_path):
-    save_model(tmp_path / "model", build())
+    save_model(build(), tmp_path / "model")
     with pytest.raises(BadInput, match="no state of its training"):
         resume(tmp_path / "model", text.task(config()), quiet=True)
 
@@ -275,7 +275,7 @@ def test_a_second_writer_is_refused_and_the_first_goes_on(text, build, config, t
         for intrude in (
             lambda: train(build(), text.task(short), short, tmp_path / "run", quiet=True),
             lambda: resume(tmp_path / "run", text.task(short), quiet=True),
-            lambda: save_model(tmp_path / "run", build()),
+            lambda: save_model(build(), tmp_path / "run"),
         ):
             thread = threading.Thread(target=lambda intrude=intrude: refused.append(refusal(intrude)))
             thread.start()

@@ -41,7 +41,7 @@ M = TypeVar("M", bound=Model)
 
 
 @checked
-def save_model(folder: str | Path, model: nn.Module, tokenizer: Tokenizer | None = None) -> Path:
+def save_model(model: nn.Module, folder: str | Path, tokenizer: Tokenizer | None = None) -> Path:
     """Write a model, and the tokenizer given or else its own, into a run folder; returns the folder.
 
     The model may be compiled or wrapped for parallel training. What the folder held before stays whole until all of the

@@ -57,7 +57,7 @@ def _write(model: "Model", to: str, output: Path, dtype: str | None, family: str
     if to == "native":
         from gnomon.checkpoints import save_model
 
-        return save_model(output, model)
+        return save_model(model, output)
     if to == "hf":
         from gnomon.checkpoints.hf import save_hf
 

@@ -159,7 +159,7 @@ class Desk:
             strategy=self.strategy,
             max_new_tokens=p["max_new_tokens"],
             min_new_tokens=p["min_new_tokens"],
-            seeds=p["seed"],
+            seed=p["seed"],
             eos_ids=self.eos_ids,
             stop=p["stop"],
             constraints=self.constraints,

@@ -52,7 +52,7 @@ def save(model: "Model", folder: Path, kind: str) -> None:
     else:
         from gnomon.checkpoints import save_model
 
-        save_model(folder, model)
+        save_model(model, folder)
 
 
 def documents(model: "Model", sources: tuple[str, ...], length: int, count: int) -> "Ints | None":

@@ -63,7 +63,7 @@ class Chat:
         unread = self._unread(ids)
         try:
             [answer] = generate(
-                self.model, [unread], strategy=strategy, max_new_tokens=max_new_tokens, seeds=seed,
+                self.model, [unread], strategy=strategy, max_new_tokens=max_new_tokens, seed=seed,
                 eos_ids=self._ends, constraints=constraints, cache=self._cache, on_token=take,
             )  # fmt: skip
         finally:

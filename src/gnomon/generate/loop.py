@@ -29,7 +29,7 @@ def generate(
     strategy: Strategy = GREEDY,
     max_new_tokens: int = 128,
     min_new_tokens: int = 0,
-    seeds: Seeds = None,
+    seed: Seeds = None,
     eos_ids: Sequence[int] | None = (),
     stop: str | Sequence[str] = (),
     constraints: Constraints = NO_CONSTRAINTS,
@@ -47,8 +47,8 @@ def generate(
                     a Search of yours, or any object that chooses ids from logits
     max_new_tokens  longest continuation; min_new_tokens: shortest. Before it no end token is chosen, and a stop string
                     that is complete earlier is ordinary text
-    seeds           of the rows' draws: one per row; or one number s, and row i draws from s + i; None takes them from
-                    torch's own generator
+    seed            of the draws: a number s, and row i draws from s + i; or a list of one per row; None takes them
+                    from torch's own generator
     eos_ids         tokens that end a row, besides the tokenizer's end-of-text and the model's own ends; None: not even
                     those do
     stop            strings that end a row, and are cut off its text: the first one to be complete, of several with the
@@ -71,7 +71,7 @@ def generate(
     """
     must_be("on_token", on_token, Callable | None, "a function that is given each Token")
     ends = ends_for(model, eos_ids, stop, min_new_tokens, max_new_tokens)
-    rows, tokens = begin(model, Request(prompts, source, strategy, seeds, ends, constraints, top_logprobs, cache))
+    rows, tokens = begin(model, Request(prompts, source, strategy, seed, ends, constraints, top_logprobs, cache))
     for token in tokens:
         if on_token is not None:
             on_token(token)
@@ -112,7 +112,7 @@ class Request:
     prompts: Prompts | None
     source: Prompts | None
     strategy: Strategy
-    seeds: Seeds
+    seed: Seeds
     ends: Ends
     constraints: Constraints
     top_logprobs: int
@@ -134,7 +134,7 @@ def begin(model: LanguageModel, ask: Request) -> tuple[list[Row], Iterator[Token
     cache = _cache(model, ask.cache, max(map(len, ids)) + slots, search.rollback())
     feed = Feed(model, B, cache, held=mine is not None)
     feed.check(ids, slots)
-    seeds = seeds_for(ask.seeds, B)
+    seeds = seeds_for(ask.seed, B)
     rows = [
         Row(n, ids[n], seeds[n], ask.ends, model.tokenizer, () if sources is None else sources[n]) for n in range(B)
     ]
@@ -178,16 +178,16 @@ def _cache(model: LanguageModel, asked: CacheKind | Cache, capacity: int, rollba
     return asked if isinstance(asked, Cache) else model.cache(asked, capacity=capacity, rollback=rollback)
 
 
-def seeds_for(seeds: Seeds, n: int) -> list[int]:
+def seeds_for(seed: Seeds, n: int) -> list[int]:
     """One seed per row."""
-    if seeds is None:
-        return [int(seed) for seed in torch.randint(2**63 - 1, (n,))]
-    must_be("seeds", seeds, int | Sequence, "a number s (row i draws from s + i), or one for each row")
-    numbers = [seeds + i for i in range(n)] if isinstance(seeds, int) else list(seeds)
-    for seed in numbers:
-        must_be("a seed", seed, int)
-    if len(numbers) != n or not all(0 <= seed < 2**63 for seed in numbers):
-        raise BadValue(f"seeds is a whole number from 0 to 2^63 - 1, or one for each of the {n} rows; got {seeds!r}")
+    if seed is None:
+        return [int(drawn) for drawn in torch.randint(2**63 - 1, (n,))]
+    must_be("seed", seed, int | Sequence, "a number s (row i draws from s + i), or one for each row")
+    numbers = [seed + i for i in range(n)] if isinstance(seed, int) else list(seed)
+    for one in numbers:
+        must_be("a seed", one, int)
+    if len(numbers) != n or not all(0 <= one < 2**63 for one in numbers):
+        raise BadValue(f"seed is a whole number from 0 to 2^63 - 1, or one for each of the {n} rows; got {seed!r}")
     return numbers
 
 

@@ -151,7 +151,7 @@ def run(job: Job, on_step: OnStep) -> Measured:
         measure_seconds=time.perf_counter() - trained,
         identity=job.identity,
     )
-    save_model(job.folder, model, tokenizer)
+    save_model(model, job.folder, tokenizer)
     measured.save(job.folder)  # last: where it is, the trial is complete
     return measured
 

@@ -21,7 +21,7 @@ def write(report: Report, folder: str | Path, prompt: str, tokens: int = 192) ->
     """What the best model writes after `prompt`; the same text every time."""
     model = load(best_model(report, folder), kind=DecoderOnly)
     [written] = generate(
-        model, [prompt], strategy=Draw(TEMPERATURE), max_new_tokens=tokens, seeds=0, eos_ids=None
+        model, [prompt], strategy=Draw(TEMPERATURE), max_new_tokens=tokens, seed=0, eos_ids=None
     )  # fmt: skip
     return Sample(report.best.label, prompt, written.text)
 

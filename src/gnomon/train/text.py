@@ -116,7 +116,7 @@ class Text:
         if model.tokenizer is None or not isinstance(model, DecoderOnly):
             return []
         prompts, longest = [[self.first_token]] * SAMPLES, self.config.length
-        rows = generate(model, prompts, strategy=Sample(0.8), max_new_tokens=longest, seeds=0, eos_ids=None)
+        rows = generate(model, prompts, strategy=Sample(0.8), max_new_tokens=longest, seed=0, eos_ids=None)
         return [row.text for row in rows]
 
 

@@ -58,7 +58,7 @@ def same(target, model):
 
 @pytest.mark.parametrize("through", [None, "gnomon", "transformers"])
 def test_a_run_folder_is_the_model_in_it_through_either_library(tmp_path, model, through):
-    gn.save_model(tmp_path / "run", model)
+    gn.save_model(model, tmp_path / "run")
     target = resolve(str(tmp_path / "run"), through)
     assert same(target, model)
     assert type(target).__name__ == ("Transformers" if through == "transformers" else "Gnomon")
@@ -71,12 +71,12 @@ def test_a_hugging_face_folder_is_the_model_in_it_through_either_library(tmp_pat
 
 
 def test_a_checkpoint_is_computed_in_float32(tmp_path, model):
-    gn.save_model(tmp_path / "run", model.bfloat16())
+    gn.save_model(model.bfloat16(), tmp_path / "run")
     assert resolve(str(tmp_path / "run")).dtype == torch.float32
 
 
 def test_transformers_has_no_class_for_a_model_that_no_family_describes(tmp_path):
-    gn.save_model(tmp_path / "run", gn.DecoderOnly(64, 32, 2, 4, position="sinusoidal"))
+    gn.save_model(gn.DecoderOnly(64, 32, 2, 4, position="sinusoidal"), tmp_path / "run")
     with pytest.raises(BadInput, match="no model that transformers has a class for"):
         resolve(str(tmp_path / "run"), "transformers")
 

@@ -140,7 +140,7 @@ def test_a_size_that_no_memory_holds_is_refused_at_once(folder, key):
 
 
 def test_a_run_folders_size_that_no_memory_holds_is_refused_at_once(tmp_path):
-    save_model(tmp_path, DecoderOnly(vocab_size=9, d_model=8, n_layers=1, n_heads=2))
+    save_model(DecoderOnly(vocab_size=9, d_model=8, n_layers=1, n_heads=2), tmp_path)
     about = json.loads((tmp_path / "config.json").read_text())
     for key, value in {"vocab_size": 2**31, "d_model": 2**20, "n_layers": 10_000}.items():
         wrong = about | {"model": about["model"] | {key: value}}
@@ -335,7 +335,7 @@ def test_a_pickle_beside_safetensors_is_left_alone(folder):
 
 def test_every_kind_of_folder_comes_in_by_one_function(folder, tmp_path):
     theirs = load(folder)
-    save_model(tmp_path / "run", theirs)
+    save_model(theirs, tmp_path / "run")
     ids = draw_ids(1, 8)
     with torch.no_grad():
         assert torch.equal(gn.load(str(tmp_path / "run"))(ids), theirs(ids))

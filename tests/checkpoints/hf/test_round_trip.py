@@ -46,7 +46,7 @@ def test_a_loaded_model_is_written_back_bit_for_bit(tmp_path, one):
 @pytest.mark.parametrize("one", ALL, ids=str)
 def test_through_a_run_folder_nothing_changes(tmp_path, one):
     ours = loaded(one.model(), tmp_path / "hf")
-    save_model(tmp_path / "run", ours)
+    save_model(ours, tmp_path / "run")
     again = load(tmp_path / "run")
     assert again.config == ours.config
     assert (again.ends, again.start) == (ours.ends, ours.start)
@@ -229,7 +229,7 @@ def test_the_marks_of_a_tokenizer_are_told_to_the_other_library(tmp_path, throug
     if through == "gguf":
         ours = load(gguf.save(ours, tmp_path / "m.gguf"))
     elif through == "run folder":
-        ours = load(save_model(tmp_path / "run", ours))
+        ours = load(save_model(ours, tmp_path / "run"))
     save_hf(ours, tmp_path / "out")
     config, tokenizer = (cls.from_pretrained(tmp_path / "out") for cls in (hf.AutoConfig, hf.AutoTokenizer))
     ids = {name: tokenizer.convert_tokens_to_ids(mark) for name, mark in MARKS.items()}

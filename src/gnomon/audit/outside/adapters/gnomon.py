@@ -199,7 +199,7 @@ class Gnomon(Target):
 
     def saved(self, folder: Path) -> "Gnomon":
         """See Target: as a run folder."""
-        save_model(folder, self.model)
+        save_model(self.model, folder)
         return self.around(load(folder, device=self.device))
 
     def resized(self, rows: int) -> "Gnomon":
