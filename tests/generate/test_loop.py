@@ -401,7 +401,7 @@ def test_a_cache_of_other_rows_is_refused(tiny):
         ({"seed": [1, 2, 3]}, "one for each of the 1 rows; got [1, 2, 3]"),
         ({"seed": -1}, "seed is a whole number from 0 to 2^63 - 1"),
         ({"max_new_tokens": 0}, "max_new_tokens must be at least 1"),
-        ({"strategy": "beam"}, "a strategy is an object such as Greedy(), Sample(0.8) or Beam(4), got 'beam'"),
+        ({"strategy": "beam"}, "strategy must be an object such as Greedy(), Sample(0.8) or Beam(4), got 'beam'"),
         ({"top_logprobs": 65}, "top_logprobs counts tokens, from 0 to the 64 of the vocabulary"),
         ({"cache": "growin"}, "unknown cache 'growin': did you mean 'growing'?"),
         ({"cache": "rolling"}, "a rolling cache forgets tokens"),

@@ -104,7 +104,7 @@ class Gnomon(Target):
             return best(self._following(), ids, width, new, never=() if padding is None else (padding,))
         source = None if self.source is None else self._sources(len(ids))
         found = self._writer.generate(
-            ids, source=source, strategy=Beam(width), max_new_tokens=new, eos_ids=None, seeds=self.seed
+            ids, source=source, strategy=Beam(width), max_new_tokens=new, eos_ids=None, seed=self.seed
         )
         return [list(text.ids) for text in found]
 
