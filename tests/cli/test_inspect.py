@@ -11,6 +11,7 @@ from gnomon import plots
 from gnomon.checkpoints import save_model
 from gnomon.cli.main import cli
 from gnomon.data import Tokenizer
+from gnomon.plots import prefill
 
 
 @pytest.fixture(scope="module")
@@ -67,12 +68,51 @@ def test_it_is_drawn_on_one_page(run, tmp_path):
     assert ">+ posición: learned</text>" in svg
 
 
-def test_reading_at_once_and_one_by_one_are_timed_in_one_line(run):
+def test_the_given_tokens_are_timed_at_once_and_one_by_one(run):
     """S28."""
     (line,) = (line for line in inspect(run[0], "--ids", "1,2", "--timing").splitlines() if line.startswith("timing"))
-    assert "64 tokens at once" in line  # as many as this learned table has
+    assert "2 tokens at once" in line
     assert "one after another" in line
     assert "times as long" in line
+
+
+def test_a_timing_reads_no_more_tokens_than_its_bound_and_says_how_many(run, monkeypatch):
+    monkeypatch.setattr(prefill, "WORK", 3 * sum(p.numel() for p in run[1].parameters()))
+    shown = inspect(run[0], "--ids", "1,2,3,4,5", "--timing")
+    assert "timed: the first 3 of 5 tokens (at most 128, fewer of a large model)" in shown
+    assert "3 tokens at once" in shown
+
+
+BERT = ["--preset", "bert-base", "--set", "d_model=16", "--set", "n_layers=1", "--set", "n_heads=2"]
+
+
+def test_an_encoder_shows_ids_table_position_attention_and_its_vector():
+    """S11: the ids 101, 7592, 2088, 102 are of BERT's vocabulary."""
+    shown = inspect(*BERT, "--ids", "101,7592,2088,102")
+    for step in ("rows of a (30522, 16) table", "learned, added to the vectors", "1 x (1, 2, 4, 4)", "(1, 16)"):
+        assert step in shown
+    report = json.loads(inspect(*BERT, "--ids", "101,7592,2088,102", "--json"))
+    assert (report["architecture"], report["answer"]) == ("encoder-only", "vector")
+    assert report["shapes"]["vector"] == [1, 16]
+
+
+TRANSLATOR = [
+    "--preset", "vaswani-base", "--set", "d_model=16", "--set", "n_layers=2", "--set", "vocab_size=257",
+    "--set", "n_heads=2",
+]  # fmt: skip
+
+
+def test_an_encoder_decoder_shows_its_source_and_cross_attention():
+    shown = inspect(*TRANSLATOR, "--source", "perro", "--target", "dog", "--lang", "es")
+    assert shown.index("codificador: el origen") < shown.index("decodificador: lo escrito")
+    (line,) = (line for line in shown.splitlines() if line.startswith("atención cruzada"))
+    assert "2 x (1, 2, 4, 5)" in line
+    report = json.loads(inspect(*TRANSLATOR, "--ids", "1,2,3", "--target", "4,5", "--json"))
+    assert (report["source"]["ids"], report["ids"]) == ([1, 2, 3], [0, 4, 5])
+
+
+def test_an_encoder_decoder_is_timed_too():
+    assert "4 tokens at once" in inspect(*TRANSLATOR, "--source", "perro", "--target", "dog", "--timing")
 
 
 def test_the_same_seed_gives_the_same_random_model():
@@ -95,6 +135,9 @@ def test_the_same_seed_gives_the_same_random_model():
         (["RUN", "--text", "a", "--position", "rope"], "go with --preset", 2),
         (["RUN", "--text", "a", "-o", "a.gif"], ".png or .svg", 2),
         (["NOWHERE", "--text", "a"], "NOWHERE", 3),
+        (["RUN", "--text", "a", "--target", "b"], "a target goes with a source", 2),
+        ([*BERT, "--ids", "1,2", "--timing"], "no decoding to time", 2),
+        ([*BERT, "--ids", "1,30522"], "token id 30522 (row 0, place 1) is outside the vocabulary", 2),
     ],
 )
 def test_a_mistake_is_one_line(run, arguments, message, code):

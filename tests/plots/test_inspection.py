@@ -5,6 +5,7 @@ import torch
 
 import gnomon as gn
 from gnomon import plots
+from gnomon.data import Tokenizer
 
 
 @pytest.fixture(params=["sinusoidal", "learned", "rope", "alibi", "none"])
@@ -136,3 +137,94 @@ def test_the_picture_shows_the_inspections_numbers(model):
     for shown, want in zip(images, (seen.vectors, seen.position, seen.hidden[0]), strict=False):
         torch.testing.assert_close(torch.as_tensor(shown), want.T)
     torch.testing.assert_close(torch.as_tensor(images[3]), seen.attention[0][0])
+
+
+# ------------------------------------------------------------------ encoders, and encoder-decoders
+
+
+SMALL = {"vocab_size": 257, "d_model": 16, "n_layers": 2, "n_heads": 2}
+
+
+def encoder(**changes):
+    torch.manual_seed(0)
+    model = gn.EncoderOnly(**SMALL, **changes).eval()
+    model.tokenizer = Tokenizer.bytes()
+    return model
+
+
+def translator(**changes):
+    torch.manual_seed(0)
+    model = gn.EncoderDecoder(**SMALL, **changes).eval()
+    model.tokenizer = Tokenizer.bytes()
+    return model
+
+
+@pytest.mark.parametrize(
+    ("head", "answer"),
+    [
+        ({"head": "tokens"}, "each"), ({"head": "masked"}, "each"), ({"head": "labels", "n_classes": 3}, "each"),
+        ({"head": "classes", "n_classes": 3}, "classes"), ({"head": "pooled"}, "vector"),
+    ],
+)  # fmt: skip
+def test_an_encoder_says_what_its_head_says(head, answer):
+    model = encoder(**head)
+    model.labels = ("a", "b", "c") if "n_classes" in head else None
+    seen = plots.inspect(model, "gato")
+    with torch.no_grad():
+        said = model(torch.tensor([seen.ids]))[0]
+    assert seen.answer == answer
+    torch.testing.assert_close(seen.vector if answer == "vector" else seen.logits, said)
+    if answer == "each":
+        assert [guess.id for guess in seen.guesses] == said.argmax(-1).tolist()
+    if model.labels:
+        assert all(guess.token == model.labels[guess.id] for guess in seen.guesses)
+    assert all(float(a.triu(1).sum()) > 0 for a in seen.attention)  # both sides are seen
+
+
+def test_a_norm_after_the_sum_is_named_and_is_what_the_first_block_reads():
+    model = encoder(position="learned", max_positions=8, input_norm="layernorm")
+    seen = plots.inspect(model, [1, 2, 3])
+    assert seen.enters == "input_normed"
+    torch.testing.assert_close(seen.hidden[0], model.input.norm(seen.vectors + seen.position).detach())
+
+
+@pytest.mark.parametrize("own", [{}, {"source_vocab_size": 300}])
+def test_an_encoder_decoder_shows_the_numbers_of_both_stacks(own):
+    model = translator(position="rope", **own)
+    seen = plots.inspect(model, [5, 6, 7, 8], target=[9, 10])
+    source, target = torch.tensor([[5, 6, 7, 8]]), torch.tensor([[256, 9, 10]])
+    with torch.no_grad():
+        memory, logits = model.encode(source), model(source, target)[0, -1]
+    assert (seen.ids, seen.source.ids) == (target[0].tolist(), source[0].tolist())
+    torch.testing.assert_close(seen.logits, logits)
+    torch.testing.assert_close(model.encoder.norm(seen.source.hidden[-1]), memory.states[0], atol=1e-5, rtol=1e-5)
+    assert [a.shape for a in seen.cross] == [(2, 3, 4)] * 2
+    for weights in (*seen.cross, *seen.source.attention):
+        torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:2]))
+
+
+def test_what_is_written_by_default_is_what_the_model_writes():
+    model = translator()
+    written = model.generate(source=[[5, 6, 7]], max_new_tokens=16)[0].ids
+    assert plots.inspect(model, [5, 6, 7]).ids == [256, *(i for i in written if i != 256)]
+
+
+def test_a_target_without_a_source_is_refused(model):
+    with pytest.raises(gn.BadValue, match="a target goes with a source"):
+        plots.inspect(model(), [1, 2], target=[3])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lang", ["en", "es", "pt"])
+def test_every_architecture_has_its_picture(lang):
+    titles = {"en": "cross-attention", "es": "atención cruzada", "pt": "atenção cruzada"}
+    both = plots.inspect(translator(position="sinusoidal"), "ab", target="c").picture(lang)
+    assert any(sub._suptitle and titles[lang] in sub._suptitle.get_text() for sub in _areas(both.figure))
+    vector = plots.inspect(encoder(head="pooled"), "ab").picture(lang)
+    assert len(vector.figure.axes[-1].patches) == SMALL["d_model"]
+
+
+def _areas(figure):
+    for sub in figure.subfigs:
+        yield sub
+        yield from _areas(sub)
