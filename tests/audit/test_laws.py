@@ -21,6 +21,7 @@ OPTIONS = {
     "sinusoidal": [{"table": "concatenated"}, {"table": "tensor2tensor"}],
     "t5": [{"n_buckets": 8, "max_distance": 16}],
     "alibi": [{"sides": "split"}],
+    "kerple": [{"form": "power"}],
 }
 
 
@@ -105,8 +106,8 @@ def test_every_law_passes_somewhere(law, subjects):
 
 # What laws about positions can see under each encoding. A fault that moves whole rows is invisible where only distances
 # count; one that changes distances is invisible only where there is no position.
-ABSOLUTE = {"sinusoidal", "learned"}
-ALL_BUT_NONE = ABSOLUTE | {"rope", "alibi", "t5"}
+ALL_BUT_NONE = {name for name in gn.positions.names() if name != "none"}
+ABSOLUTE = {name for name in ALL_BUT_NONE if not gn.positions.encoding(name).relative}
 SEEN_UNDER = {
     "left padding takes no position": ABSOLUTE,
     "packed documents start at position 0": ABSOLUTE,
