@@ -6,8 +6,8 @@
 Each head learns its r1 and r2. In the logarithmic form weights fall as a power of distance, (1 + r2 |i - j|)^-r1, so
 far keys keep some; the power form with r2 = 1 is ALiBi with a learned slope. Perplexity stays flat past the training
 length, unless a head has learned an r1 near 0 and then sees distances that training never showed. Used in research
-comparisons, trained in forks of GPT-NeoX. Here r1 and r2 are learned as logarithms (r2 of the power form as the logit of
-r2 / 2), which keeps them in range and every gradient alive; the authors' code clamps them at 0.01. They start as there:
+comparisons, trained in forks of GPT-NeoX. Here r1 and r2 are learned as logarithms (r2 of the power form as the logit
+of r2 / 2), which keeps them in range and every gradient alive; the authors' code clamps them at 0.01. They start as there:
 r1 uniform in (0, 2) and r2 in (0, 1), in the power form the other way round.
 """
 
@@ -73,10 +73,9 @@ class Kerple(PositionEncoding):
     def bias(self, h: Tensor, q: Int, k: Int) -> Float:
         """-r1 log(1 + r2 |q - k|) or -r1 |q - k|^r2."""
         dtype = h.dtype if h.is_floating_point() else torch.float32
-        r1, r2 = self.rates(dtype)[:, h.long()]
+        r1, r2 = self.rates(dtype)[:, h.long()].unbind()
         gap = (q - k).abs().to(dtype)
-        fading: Float = torch.log1p(r2 * gap) if self.form == "logarithmic" else gap.pow(r2)
-        return -r1 * fading
+        return -r1 * (torch.log1p(r2 * gap) if self.form == "logarithmic" else gap.pow(r2))
 
     @torch.no_grad()
     def describe(self, trained: int | None = None) -> list[str]:
