@@ -49,6 +49,21 @@ def test_the_nearest_tokens_of_each_word_are_listed(folder):
         assert [line.split() for line in rest] == [[f"{n.cosine:.3f}", n.text] for n in neighbors(model, word, 3)]
 
 
+@pytest.mark.parametrize(
+    ("lang", "head"),
+    [
+        ("en", "cab: mean of 3 tokens, c | a | b"),
+        ("es", "cab: media de 3 tokens, c | a | b"),
+        ("pt", "cab: média de 3 tokens, c | a | b"),
+    ],
+)
+def test_a_word_of_several_tokens_is_pooled_and_that_is_said(folder, lang, head):
+    assert run(folder, "cab", "--lang", lang).stdout.splitlines()[0] == head
+    (found,) = json.loads(run(folder, "cab", "--json").stdout)["found"]
+    assert found["tokens"] == ["c", "a", "b"]
+    assert {"a", "b", "c"}.isdisjoint(n["text"] for n in found["neighbors"])
+
+
 def test_neighbors_for_programs(folder):
     found = json.loads(run(folder, "a", "--json").stdout)["found"]
     expected = neighbors(gn.load(folder), "a", 8)
@@ -71,7 +86,7 @@ def test_sentences_come_from_standard_input_too(folder, lines):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", [(), ("a", "b")])
+@pytest.mark.parametrize("words", [(), ("a", "b"), ("a", "cab")])
 @pytest.mark.parametrize("with_lines", [False, True])
 def test_a_map_is_drawn_of_words_of_sentences_and_of_everything(folder, lines, tmp_path, words, with_lines):
     path = tmp_path / "map.png"
@@ -85,8 +100,7 @@ def test_a_map_is_drawn_of_words_of_sentences_and_of_everything(folder, lines, t
     ("arguments", "code", "message"),
     [
         ([], 2, "give one or more words, or --map"),
-        (["ab"], 2, "'ab' is not one token of this model, which reads it as a | b"),
-        ([""], 2, "'' is not one token of this model, which reads it as nothing: give a word that is one"),
+        ([""], 2, "this model cannot read '', which is nothing to it: give another word"),
         (["a", "--map", "map.gif"], 2, "pictures are written as .png or .svg"),
         (["a", "--sentences", "nowhere.txt"], 3, "cannot read nowhere.txt"),
         (["a", "--sentences", "empty.txt"], 3, "holds no sentences"),

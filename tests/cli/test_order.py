@@ -38,6 +38,17 @@ def test_the_numbers_are_printed_for_programs():
     assert [row["last_output"] > 1e-2 for row in report["causal_without_position"]] == [False, True, True]
 
 
+def test_two_sentences_of_ones_own_are_compared():
+    shown = order("--position", "rope", "--sentence", "the big dog saw Ann", "--sentence", "Ann saw the big dog")
+    assert 'the spans of "the big dog" (11 tokens) and "Ann" (3) change places' in shown
+
+
+@pytest.mark.parametrize(("lang", "sees"), [("en", "With position"), ("es", "Con posición"), ("pt", "Com posição")])
+def test_what_position_does_is_said_only_where_one_is_compared(lang, sees):
+    assert sees in order("--lang", lang, "--position", "alibi")
+    assert sees not in order("--lang", lang, "--position", "none")
+
+
 @pytest.mark.slow
 def test_it_is_drawn(tmp_path):
     order("--lang", "pt", "--position", "alibi", "-o", tmp_path / "ordem.svg")
@@ -51,6 +62,8 @@ def test_it_is_drawn(tmp_path):
     [
         (["--position", "rop"], "did you mean 'rope'"),
         (["-o", "x.pdf"], ".png or .svg"),
+        (["--sentence", "a b"], "give --sentence twice"),
+        (["--sentence", "a b", "--sentence", "a c"], "only in the first: 'b'"),
         (["--layers", "0"], "0 is not in the range x>=1"),
     ],
 )

@@ -7,7 +7,7 @@ import torch
 
 import gnomon as gn
 from gnomon.data import Tokenizer
-from gnomon.models.nearness import nearest, neighbors, plane, sentence_vectors, token_id, token_vectors, written_tokens
+from gnomon.models.nearness import nearest, neighbors, plane, sentence_vectors, token_vectors, word_ids, written_tokens
 
 SIZES = {"d_model": 8, "n_layers": 1, "n_heads": 2}
 ALL = {
@@ -113,16 +113,28 @@ def test_a_map_of_two_is_refused_and_of_one_direction_is_flat():
 def test_words_are_found_with_the_blank_they_have_in_a_text():
     model = gn.DecoderOnly(300, **SIZES)
     model.tokenizer = Tokenizer.bpe(["the sun the moon"] * 50, 300)
-    assert model.tokenizer.tokens([token_id(model, "moon")]) == ["␣moon"]
-    with pytest.raises(gn.BadValue, match=r"'moons' is not one token of this model, which reads it as "):
-        neighbors(model, "moons")
+    assert model.tokenizer.tokens(word_ids(model, "moon")) == ["␣moon"]
 
 
-def test_a_character_that_is_not_known_is_no_token():
+def test_a_word_of_several_tokens_is_their_mean_and_they_are_not_its_neighbours():
+    model = gn.DecoderOnly(300, **SIZES)
+    model.tokenizer = Tokenizer.bpe(["the sun the moon"] * 50, 300)
+    ids = model.tokenizer.encode("moons")
+    assert len(ids) > 1
+    assert word_ids(model, "moons") == ids
+    found = neighbors(model, "moons", 300)
+    table = token_vectors(model)
+    assert not {n.place for n in found} & set(ids)
+    cosines = torch.cosine_similarity(table[ids].mean(0), table[[n.place for n in found]])
+    assert [n.cosine for n in found] == pytest.approx(cosines.tolist(), abs=1e-6)
+
+
+@pytest.mark.parametrize("word", ["z", "az", "", " "])
+def test_a_word_that_cannot_be_read_is_refused(word):
     model = gn.DecoderOnly(10, **SIZES)
     model.tokenizer = Tokenizer.characters(["abc"])
-    with pytest.raises(gn.BadValue, match="'z' is not one token"):
-        token_id(model, "z")
+    with pytest.raises(gn.BadValue, match=f"cannot read '{word}'"):
+        word_ids(model, word)
 
 
 def test_lone_bytes_and_control_tokens_are_no_words():

@@ -29,11 +29,9 @@ def test_the_sentences_are_the_courses(shown):
 def test_spans_of_several_tokens_change_places_and_nothing_else(shown):
     assert [shown.a.ids[place] for place in shown.back] == shown.b.ids
     assert sorted(shown.back) == list(range(len(shown.a.ids)))
-    one, other = (shown.a.spans[i] for i in shown.swapped)
-    assert min(one.stop - one.start, other.stop - other.start) > 1
-    for swapped, its in ((shown.b.words, shown.a.words),):
-        i, j = shown.swapped
-        assert (swapped[i], swapped[j]) == (its[j], its[i])
+    one, other = shown.swapped
+    assert all(shown.a.spans[run.start].stop - shown.a.spans[run.start].start > 1 for run in (one, other))
+    assert (shown.b.words[one], shown.b.words[other]) == (shown.a.words[other], shown.a.words[one])
 
 
 def test_without_position_everything_permutes_and_the_mean_does_not_move(shown):
@@ -103,3 +101,53 @@ def test_plain_data_tells_it_all():
 def test_a_stack_has_layers():
     with pytest.raises(gn.BadValue, match="at least one layer"):
         plots.order(layers=0)
+
+
+# ------------------------------------------------------------------ sentences of one's own
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "runs"),
+    [
+        ("Ann saw Bob", "Bob saw Ann", ("Ann", "Bob")),
+        ("the big dog bit the man", "the man bit the big dog", ("big dog", "man")),
+        ("una niña ve al gato", "una gato ve al niña", ("niña", "gato")),
+        ("a b", "b a", ("a", "b")),
+        ("a b c d", "b a d c", None),
+    ],
+)
+def test_the_runs_of_words_that_change_places_are_found(a, b, runs):
+    shown = plots.order(encodings=("rope",), sentences=(a, b))
+    found = shown.swapped and tuple(" ".join(shown.a.words[run]) for run in shown.swapped)
+    assert found == runs
+    assert [shown.a.ids[place] for place in shown.back] == shown.b.ids
+    off, on = shown.comparisons
+    assert max(off.scores, off.outputs, off.pooled) < 1e-12
+    assert on.outputs > 1e-3
+
+
+def test_a_sentence_may_be_longer_than_the_own_ones():
+    a, b = " ".join("abcdefghijklmnopqrstuvwxyz" * 2), " ".join("zbcdefghijklmnopqrstuvwxya" * 2)
+    shown = plots.order(encodings=("learned",), sentences=(a, b), layers=1)
+    assert len(shown.a.ids) > 64
+    assert shown.comparisons[0].outputs < 1e-12 < shown.comparisons[1].outputs
+
+
+@pytest.mark.parametrize(
+    ("pair", "message"),
+    [
+        (("a dog", "a cat"), r"only in the first: 'dog'; only in the second: 'cat'"),
+        (("a dog", "a dog"), "are the same"),
+        (("", ""), "are the same"),
+        (("a b", "b a a"), "only in the first: nothing; only in the second: 'a'"),
+        (("x" * 500 + " y", "y " + "x" * 500), "at most 400 tokens"),
+    ],
+)
+def test_sentences_that_differ_in_more_than_order_are_refused(pair, message):
+    with pytest.raises(gn.BadValue, match=message):
+        plots.order(sentences=pair)
+
+
+def test_without_any_encoding_there_is_one_row():
+    figure = plots.order(encodings=("none",)).picture("none").figure
+    assert len([axes for axes in figure.axes if axes.images and axes.get_title(loc="left")]) == 3

@@ -11,6 +11,7 @@ from gnomon.cli.options import TakesModel, import_option, json_option, lang_opti
 from gnomon.cli.output import print_json
 from gnomon.errors import BadInput, BadValue
 from gnomon.glossary import numeral
+from gnomon.glossary import words as texts
 
 if TYPE_CHECKING:
     from gnomon.models import Model
@@ -43,12 +44,14 @@ def command(
 ) -> None:
     """Show the tokens that MODEL keeps nearest to each WORD, by the cosine of their vectors.
 
+    A word of several tokens is the mean of their vectors, and the output says so.
+
     With --sentences each WORD is a sentence in quotes, and the nearest lines of the file are shown. --map draws words
     and neighbours, or without words the whole table or file, on the plane of largest variance.
     """
     from gnomon.checkpoints import load
     from gnomon.device import set_threads
-    from gnomon.models.nearness import neighbors, token_id, tokenizer_of
+    from gnomon.models.nearness import neighbors
     from gnomon.plots.picture import picture_format
 
     if not words and drawn is None:
@@ -67,14 +70,31 @@ def command(
     if picture is not None and drawn is not None:
         picture.save(drawn)
     if as_json:
-        plain = [{"query": query, "neighbors": [n._asdict() for n in near]} for query, near in found.items()]
+        plain = [
+            {"query": query, **_tokens(model, query, lines), "neighbors": [n._asdict() for n in near]}
+            for query, near in found.items()
+        ]
         print_json({"run": run, "found": plain, "file": drawn})
         return
-    heads = found if lines is not None else tokenizer_of(model).tokens(token_id(model, word) for word in found)
-    parts = [
-        "\n".join([head, *(_line(n, lang) for n in near)]) for head, near in zip(heads, found.values(), strict=True)
-    ]
+    parts = ["\n".join([_head(model, q, lines, lang), *(_line(n, lang) for n in near)]) for q, near in found.items()]
     click.echo("\n\n".join([*parts, *([] if drawn is None else [str(drawn)])]))
+
+
+def _tokens(model: "Model", word: str, lines: list[str] | None) -> dict[str, list[str]]:
+    """The tokens whose vectors were compared; nothing of a sentence."""
+    from gnomon.models.nearness import tokenizer_of, word_ids
+
+    return {} if lines is not None else {"tokens": tokenizer_of(model).tokens(word_ids(model, word))}
+
+
+def _head(model: "Model", query: str, lines: list[str] | None, lang: str) -> str:
+    """What the lines below it are near to."""
+    if lines is not None:
+        return query
+    tokens = _tokens(model, query, lines)["tokens"]
+    if len(tokens) == 1:
+        return tokens[0]
+    return texts("map", lang)("pooled", word=query, count=len(tokens), tokens=" | ".join(tokens))
 
 
 def _line(near: "Neighbor", lang: str) -> str:
@@ -112,17 +132,24 @@ def _alike(model: "Model", queries: Sequence[str], lines: Sequence[str], top: in
 
 def _map_of_tokens(model: "Model", found: Near, lang: str) -> "Picture":
     """The words with their neighbours; without words every token of the table, named where it is a word."""
-    from gnomon.models.nearness import token_id, token_vectors, tokenizer_of, written_tokens
+    import torch
+
+    from gnomon.models.nearness import token_vectors, tokenizer_of, word_ids, word_vector, written_tokens
     from gnomon.plots.vector_map import vector_map
 
     tokenizer, table = tokenizer_of(model), token_vectors(model)
-    ids, groups = _grouped((token_id(model, word), [n.place for n in near]) for word, near in found.items())
     if not found:
         ids = written_tokens(tokenizer)
         words = [i for i in ids if tokenizer.decode([i]).strip().isalpha()]
         ids = sorted(words, key=lambda i: -len(tokenizer.decode([i]).strip())) + sorted(set(ids) - set(words))
-        groups = [None] * len(ids)
-    return vector_map(table[ids], tokenizer.tokens(ids), groups, "tokens", lang)
+        return vector_map(table[ids], tokenizer.tokens(ids), [None] * len(ids), "tokens", lang)
+    own = [word_ids(model, word) for word in found]
+    pooled = {-1 - n: ids for n, ids in enumerate(own) if len(ids) > 1}  # places of what has no row of its own
+    heads = [ids[0] if len(ids) == 1 else -1 - n for n, ids in enumerate(own)]
+    places, groups = _grouped((head, [n.place for n in near]) for head, near in zip(heads, found.values(), strict=True))
+    vectors = torch.stack([word_vector(table, pooled.get(place, [place])) for place in places])
+    names = [list(found)[-1 - place] if place < 0 else tokenizer.tokens([place])[0] for place in places]
+    return vector_map(vectors, names, groups, "tokens", lang)
 
 
 def _map_of_sentences(model: "Model", found: Near, lines: Sequence[str], lang: str) -> "Picture":

@@ -38,16 +38,16 @@ class Neighbor(NamedTuple):
 
 @checked
 def neighbors(model: Model, word: str, top: int = 10) -> list[Neighbor]:
-    """The tokens nearest to `word` in the model's table, the nearest first; without itself, control tokens and bytes
-    that are no character by themselves.
+    """The tokens nearest to `word` in the model's table, the nearest first; without its own, control tokens and bytes
+    that are no character by themselves. A word of several tokens is the mean of their vectors.
 
-    Raises BadValue for a word that is not one token of the model, saying how it is read instead.
+    Raises BadValue for a word that the model cannot read.
     """
-    tokenizer, own = tokenizer_of(model), token_id(model, word)
-    others = [i for i in written_tokens(tokenizer) if i != own]
+    tokenizer, own = tokenizer_of(model), word_ids(model, word)
+    others = [i for i in written_tokens(tokenizer) if i not in own]
     table = token_vectors(model)
     names = tokenizer.tokens(others)
-    return [Neighbor(names[n], others[n], cosine) for n, cosine in nearest(table[own], table[others], top)]
+    return [Neighbor(names[n], others[n], cosine) for n, cosine in nearest(word_vector(table, own), table[others], top)]
 
 
 def written_tokens(tokenizer: Tokenizer) -> list[int]:
@@ -61,15 +61,21 @@ def token_vectors(model: Model) -> Float:
     return model.input.tokens.weight.detach()[: tokenizer_of(model).vocab_size].float().cpu()
 
 
-def token_id(model: Model, word: str) -> int:
-    """The id of a word that is one token, by itself or after a blank, as words in a text are."""
+def word_ids(model: Model, word: str) -> list[int]:
+    """The ids of a word: one where it is one token by itself or after a blank, as words in a text are; else as it is
+    read by itself. Raises BadValue for a word without tokens, or with one that the vocabulary does not know."""
     tokenizer = tokenizer_of(model)
-    for text in (word, f" {word}") if word else ():
-        ids = tokenizer.encode(text)
-        if len(ids) == 1 and ids[0] != tokenizer.unk_id:
-            return ids[0]
-    read = " | ".join(tokenizer.tokens(tokenizer.encode(word))) or "nothing"
-    raise BadValue(f"{word!r} is not one token of this model, which reads it as {read}: give a word that is one")
+    read = [ids for text in (word, f" {word}") if word.strip() and (ids := tokenizer.encode(text))]
+    known = [ids for ids in read if tokenizer.unk_id is None or tokenizer.unk_id not in ids]
+    if not known:
+        tokens = " | ".join(tokenizer.tokens(tokenizer.encode(word))) or "nothing"
+        raise BadValue(f"this model cannot read {word!r}, which is {tokens} to it: give another word")
+    return next((ids for ids in known if len(ids) == 1), known[0])
+
+
+def word_vector(table: Float, ids: Sequence[int]) -> Float:
+    """(D,) the mean of the rows of the tokens of a word."""
+    return table[list(ids)].mean(0)
 
 
 @checked
@@ -141,6 +147,6 @@ def _pooled(model: Model, ids: Int, at: Layout) -> Float:
 
 
 __all__ = [
-    "Neighbor", "nearest", "neighbors", "plane", "sentence_vectors", "token_id", "token_vectors", "tokenizer_of",
-    "written_tokens",
+    "Neighbor", "nearest", "neighbors", "plane", "sentence_vectors", "token_vectors", "tokenizer_of", "word_ids",
+    "word_vector", "written_tokens",
 ]  # fmt: skip

@@ -14,24 +14,27 @@ if TYPE_CHECKING:
 
 def draw_order(seen: Order, position: str = "rope") -> Picture:
     """Layer 1's attention over both sentences, and their difference once the words are back: a row without position
-    and a row with `position`, which must be among those compared."""
+    and, unless it is "none", a row with `position`, which must be among those compared."""
     w = words("order", seen.lang)
     found = {c.position: c for c in seen.comparisons}
     if position not in found:
         raise BadValue(f"{position!r} was not compared; compared were {', '.join(found)}")
-    pairs = [found["none"].attention, found[position].attention]
+    compared = list(dict.fromkeys(("none", position)))
+    pairs = [found[name].attention for name in compared]
+    names = [w("off") if name == "none" else w("on", name=name) for name in compared]
     apart = [(b - a[seen.back][:, seen.back]).abs() for a, b in pairs]
     top, furthest = max(float(x.max()) for pair in pairs for x in pair), max(float(x.max()) for x in apart)
-    title, note = w("title"), w("note")
+    furthest = furthest if furthest > 1e-9 else top  # rounding alone is drawn as nothing
+    title, note = w("title" if seen.a.words == w("sentence").split() else "title_own"), w("note")
     with drawing():
-        figure, grid = panels(title, note, (10.6, 7.6), rows=2, columns=3)
-        for row, (a, b), difference, name in zip(grid, pairs, apart, (w("off"), w("on", name=position)), strict=True):
+        figure, grid = panels(title, note, (10.6, 0.6 + 3.5 * len(pairs)), rows=len(pairs), columns=3)
+        for row, (a, b), difference, name in zip(grid, pairs, apart, names, strict=True):
             for axes, weights, shown in zip(row, (a, b), (seen.a, seen.b), strict=False):
                 image = heat(axes, weights.numpy(), 0, top, SHARE)
                 axes.set_title(drawable(shown.text))
                 _name_words(axes, shown)
             colour_bar(figure, image, row[1], "")
-            image = heat(row[2], difference.numpy(), 0, furthest or 1, "Oranges")
+            image = heat(row[2], difference.numpy(), 0, furthest, "Oranges")
             row[2].set_title(f"{w('difference')}\n{w('largest', value=float(difference.max()))}")
             _name_words(row[2], seen.b)
             colour_bar(figure, image, row[2], "")

@@ -5,6 +5,7 @@ A(Px) = P A(x) P^T and f(Px) = P f(x): equivariance. A mean over tokens does not
 stacks of two layers or more are another matter: their mask already tells the order.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,8 @@ import torch
 
 from gnomon.attention.multihead import MultiHeadAttention
 from gnomon.data import Tokenizer
-from gnomon.errors import BadValue, checked
-from gnomon.glossary import words
+from gnomon.errors import BadValue, checked, shown
+from gnomon.glossary import Words, words
 from gnomon.layout import Layout, visible
 from gnomon.models import DecoderOnly
 from gnomon.shapes import Float, Int
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 ENCODINGS = ("none", "sinusoidal", "learned", "rope", "alibi", "t5")
 SIZES: dict[str, Any] = {"d_model": 64, "n_heads": 4, "max_positions": 64, "init_std": 0.25}
+MOST = 400  # tokens of a sentence of one's own
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,8 @@ class Comparison:
 class Order:
     """The whole demonstration.
 
-    b is a with the spans of two words swapped, `swapped` in a's counting; b's token t is a's token `back[t]`.
+    b has a's words in another order; where two runs of words change places, `swapped` says which, in a's counting of
+    words. b's token t is a's token `back[t]`.
     causal: layers -> how far apart the outputs of a final full stop are in a causal stack without position.
     """
 
@@ -69,7 +72,7 @@ class Order:
     layers: int
     a: Sentence
     b: Sentence
-    swapped: tuple[int, int]
+    swapped: tuple[slice, slice] | None
     back: list[int]
     comparisons: list[Comparison]
     causal: dict[int, float]
@@ -103,21 +106,48 @@ class Order:
 
 @torch.no_grad()
 @checked
-def order(lang: str = "en", encodings: tuple[str, ...] = ENCODINGS, seed: int = 0, layers: int = 2) -> Order:
+def order(
+    lang: str = "en",
+    encodings: tuple[str, ...] = ENCODINGS,
+    seed: int = 0,
+    layers: int = 2,
+    sentences: tuple[str, str] | None = None,
+) -> Order:
     """Compare "the dog bit the man" with "the man bit the dog" under each encoding, byte by byte, in float64.
+
+    sentences  two of one's own instead: the same words, in another order
 
     The stacks have random weights, the same under every encoding.
     """
     if layers < 1:
         raise BadValue(f"a stack has at least one layer, got {layers}")
-    w = words("order", lang)
-    plain = w("sentence").split()
-    one, other = plain.index(w("one")), plain.index(w("other"))
-    a, b = (sentence(swapped) for swapped in (plain, _swap(plain, one, other)))
-    back = _back(a, one, other)
+    a, b = _sentences(words("order", lang), sentences)
+    back = _back(a, b)
     comparisons = [_compare(name, a, b, back, seed, layers) for name in dict.fromkeys(("none", *encodings))]
     causal = {n: _last_outputs_differ(a, b, seed, n) for n in (1, 2, 3)}
-    return Order(lang, seed, layers, a, b, (one, other), back, comparisons, causal)
+    return Order(lang, seed, layers, a, b, _swapped(a.words, b.words), back, comparisons, causal)
+
+
+def _sentences(w: Words, given: tuple[str, str] | None) -> tuple[Sentence, Sentence]:
+    """The language's own pair, or the one that is given, once it is the same words twice."""
+    if given is None:
+        plain = w("sentence").split()
+        i, j = plain.index(w("one")), plain.index(w("other"))
+        return sentence(plain), sentence(_swap(plain, i, j))
+    one, other = (text.split() for text in given)
+    if one == other:
+        raise BadValue("the two sentences are the same: give the second one with words in another order")
+    if Counter(one) != Counter(other):
+        only = [list((Counter(x) - Counter(y)).elements()) for x, y in ((one, other), (other, one))]
+        first, second = (shown(" ".join(found)) if found else "nothing" for found in only)
+        raise BadValue(
+            "two sentences in which only the order differs have the same words; only in the first: "
+            f"{first}; only in the second: {second}"
+        )
+    a, b = sentence(one), sentence(other)
+    if len(a.ids) > MOST:
+        raise BadValue(f"a sentence has at most {MOST} tokens (bytes) here, got {len(a.ids)}: give a shorter one")
+    return a, b
 
 
 def sentence(plain: list[str]) -> Sentence:
@@ -131,11 +161,12 @@ def sentence(plain: list[str]) -> Sentence:
     return Sentence(plain, ids, spans)
 
 
-def stack(position: str, seed: int, layers: int, causal: bool) -> DecoderOnly:
-    """The model of this demonstration, in float64 and evaluation mode."""
+def stack(position: str, seed: int, layers: int, causal: bool, length: int = 0) -> DecoderOnly:
+    """The model of this demonstration, in float64 and evaluation mode; for sentences of `length` tokens."""
+    sizes = {**SIZES, "max_positions": max(SIZES["max_positions"], length)}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = DecoderOnly(vocab_size=257, n_layers=layers, position=position, causal=causal, **SIZES)
+        model = DecoderOnly(vocab_size=257, n_layers=layers, position=position, causal=causal, **sizes)
     return model.double().eval()
 
 
@@ -145,16 +176,35 @@ def _swap(plain: list[str], i: int, j: int) -> list[str]:
     return swapped
 
 
-def _back(a: Sentence, i: int, j: int) -> list[int]:
-    """For each token of the swapped sentence, the place where it stood."""
-    first, second = a.spans[i], a.spans[j]
-    places = list(range(len(a.ids)))
-    return [*places[: first.start], *places[second], *places[first.stop : second.start], *places[first],
-            *places[second.stop :]]  # fmt: skip
+def _swapped(a: list[str], b: list[str]) -> tuple[slice, slice] | None:
+    """The two runs of words, as short as can be, whose exchange makes b of a; None where b is another reordering."""
+    apart = [i for i, (x, y) in enumerate(zip(a, b, strict=True)) if x != y]
+    low, high = apart[0], apart[-1] + 1
+    x, y = a[low:high], b[low:high]
+    for total in range(2, len(x) + 1):
+        for n in range(1, total):  # the first run has n words, the second one the others
+            m = total - n
+            if x[len(x) - m :] + x[n : len(x) - m] + x[:n] == y:
+                return slice(low, low + n), slice(high - m, high)
+    return None
+
+
+def _back(a: Sentence, b: Sentence) -> list[int]:
+    """For each token of b, the place in a where it stood: words go with their spans, blanks in their order."""
+    places: dict[str, list[slice]] = {}
+    for word, span in zip(a.words, a.spans, strict=True):
+        places.setdefault(word, []).append(span)
+    blanks = iter(span.start - 1 for span in a.spans[1:])
+    back: list[int] = []
+    for n, word in enumerate(b.words):
+        back += [next(blanks)] if n else []
+        span = places[word].pop(0)
+        back += range(span.start, span.stop)
+    return back
 
 
 def _compare(position: str, a: Sentence, b: Sentence, back: list[int], seed: int, layers: int) -> Comparison:
-    model = stack(position, seed, layers, causal=False)
+    model = stack(position, seed, layers, causal=False, length=len(a.ids))
     (s_a, f_a, w_a), (s_b, f_b, w_b) = (_seen(model, x) for x in (a, b))
     return Comparison(
         position,
@@ -186,7 +236,7 @@ def _first_scores(model: DecoderOnly, ids: Int) -> Float:
 
 def _last_outputs_differ(a: Sentence, b: Sentence, seed: int, layers: int) -> float:
     """How far apart a final full stop's outputs are in a causal stack without position."""
-    model, stop = stack("none", seed, layers, causal=True), Tokenizer.bytes().encode(".")
+    model, stop = stack("none", seed, layers, True, len(a.ids) + 1), Tokenizer.bytes().encode(".")
     at_stop = [model.hidden(torch.tensor([x.ids + stop]))[0, -1] for x in (a, b)]
     return float((at_stop[0] - at_stop[1]).abs().max())
 
