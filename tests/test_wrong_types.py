@@ -64,6 +64,21 @@ def saved() -> Path:
     return gn.save_model(decoder(), Path(tempfile.mkdtemp()) / "model")
 
 
+@cache
+def text_file() -> str:
+    file = Path(tempfile.mkdtemp()) / "held_out.txt"
+    file.write_text("a text to be measured on, " * 40)
+    return str(file)
+
+
+def pull(name: Any) -> Any:
+    """No model is fetched here: a name that is not known is an error of ours, and so must all else be."""
+    try:
+        return gn.pull(name)
+    except gn.BadValue:
+        return None
+
+
 def bound(method: str, make: Callable[[], Any] = decoder, **good: Any) -> Callable[[], Call]:
     return lambda: (getattr(make(), method), good)
 
@@ -291,6 +306,16 @@ CALLS: Mapping[str, Callable[[], Call]] = {
     "Tokenizer.characters": plain(gn.Tokenizer.characters, texts=["a"]),
     "Corpus.from_texts": plain(gn.Corpus.from_texts, texts=["a"]),
     "load": lambda: (gn.load, {"what": saved(), "device": "cpu", "dtype": None}),
+    "convert": lambda: (
+        gn.convert,
+        {"model": saved(), "output": "written", "to": "native", "dtype": None, "family": None},
+    ),
+    "evaluate": lambda: (gn.evaluate, {"run": saved(), "data": text_file(), "device": "cpu", "dtype": "auto"}),
+    "extend": lambda: (gn.extend, {"model": decoder(), "to": 64, "method": "yarn", "trained": 32, "beta_fast": 16.0}),
+    "retrofit": lambda: (gn.retrofit, {"model": decoder(), "position": "alibi", "max_positions": None}),
+    "plan": plain(gn.plan, config="mini-gpt", d_model=16, position="rope"),
+    "presets": plain(gn.presets),
+    "pull": plain(pull, name="unpublished"),
     "save_model": lambda: (gn.save_model, {"folder": "saved", "model": decoder(), "tokenizer": None}),
     "save_hf": lambda: (gn.save_hf, {"model": small_llama(), "folder": "written", "family": None}),
     "audit.LAWS": plain(gn.audit.LAWS["shift invariance"], subject=gn.audit.Subject.of("alibi")),

@@ -2,24 +2,38 @@
 
 import gnomon as gn
 model = gn.DecoderOnly(vocab_size=512, d_model=128, n_layers=2, n_heads=4, position="alibi")
+
+What the command line does has a name here too: gn.train.train, gn.evaluate, gn.load, model.generate, gn.extend,
+gn.retrofit, gn.convert, gn.pull, gn.plan, gn.presets, gn.neighbors, gn.lab, gn.audit, gn.plots.
 """
 
 import importlib
+import importlib.util
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from gnomon import attention as attention
     from gnomon import audit as audit
+    from gnomon import blocks as blocks
+    from gnomon import checkpoints as checkpoints
+    from gnomon import data as data
+    from gnomon import embed as embed
+    from gnomon import generate as generate
     from gnomon import lab as lab
+    from gnomon import models as models
     from gnomon import plots as plots
     from gnomon import positions as positions
+    from gnomon import tasks as tasks
     from gnomon import train as train
     from gnomon.attention import MultiHeadAttention as MultiHeadAttention
     from gnomon.attention import attend as attend
+    from gnomon.checkpoints import convert as convert
     from gnomon.checkpoints import load as load
     from gnomon.checkpoints import save_hf as save_hf
     from gnomon.checkpoints import save_model as save_model
+    from gnomon.checkpoints.pull import pull as pull
     from gnomon.data import Corpus as Corpus
     from gnomon.data import Tokenizer as Tokenizer
     from gnomon.embed import InputLayer as InputLayer
@@ -43,36 +57,49 @@ if TYPE_CHECKING:
     from gnomon.models import EncoderDecoder as EncoderDecoder
     from gnomon.models import EncoderOnly as EncoderOnly
     from gnomon.models import ModelConfig as ModelConfig
+    from gnomon.models import extend as extend
     from gnomon.models import neighbors as neighbors
+    from gnomon.models import presets as presets
+    from gnomon.models import retrofit as retrofit
     from gnomon.models import sentence_vectors as sentence_vectors
+    from gnomon.models.plan import plan as plan
     from gnomon.positions import PositionEncoding as PositionEncoding
+    from gnomon.tasks import evaluate as evaluate
     from gnomon.trace import Trace as Trace
 
-#: public name -> where it lives; nothing is imported before it is asked for
-_HOMES = {
-    "BadInput": "errors", "BadValue": "errors", "GnomonError": "errors",
-    "Layout": "layout", "visible": "layout", "Trace": "trace",
-    "positions": "", "plots": "", "lab": "", "audit": "",
-    "PositionEncoding": "positions",
-    "Corpus": "data", "Tokenizer": "data",
-    "InputLayer": "embed", "Tied": "embed", "TokenEmbedding": "embed", "Untied": "embed",
-    "MultiHeadAttention": "attention", "attend": "attention",
-    "Beam": "generate", "Constraints": "generate", "Contrastive": "generate", "DiverseBeam": "generate",
-    "Greedy": "generate", "Lookup": "generate", "Sample": "generate", "Speculative": "generate",
-    "DecoderOnly": "models", "EncoderDecoder": "models", "EncoderOnly": "models", "ModelConfig": "models",
-    "neighbors": "models", "sentence_vectors": "models",
-    "load": "checkpoints", "save_hf": "checkpoints", "save_model": "checkpoints", "train": "",
-}  # fmt: skip
+#: the rooms that hold something for users; each is imported when it is asked for, as gn.models
+_ROOMS = (
+    "attention", "audit", "blocks", "checkpoints", "data", "embed", "generate", "lab", "models", "plots", "positions",
+    "tasks", "train",
+)  # fmt: skip
+#: where the other public names live; nothing is imported before it is asked for
+_NAMES = {
+    "errors": "BadInput BadValue GnomonError",
+    "layout": "Layout visible",
+    "trace": "Trace",
+    "data": "Corpus Tokenizer",
+    "positions": "PositionEncoding",
+    "embed": "InputLayer Tied TokenEmbedding Untied",
+    "attention": "MultiHeadAttention attend",
+    "generate": "Beam Constraints Contrastive DiverseBeam Greedy Lookup Sample Speculative",
+    "models": "DecoderOnly EncoderDecoder EncoderOnly ModelConfig extend neighbors presets retrofit sentence_vectors",
+    "models.plan": "plan",
+    "checkpoints": "convert load save_hf save_model",
+    "checkpoints.pull": "pull",
+    "tasks": "evaluate",
+}
+_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
-__all__ = [*_HOMES, "__version__"]
+__all__ = [*_ROOMS, *_HOMES, "__version__"]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'gnomon' has no attribute {name!r}; it has {', '.join(sorted(_HOMES))}")
-    home = _HOMES[name]
-    found = importlib.import_module(f"gnomon.{home or name}")
-    return getattr(found, name) if home else found
+    """A public name, or a module of this package: gn.layout, say."""
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"gnomon.{_HOMES[name]}"), name)
+    if name in _ROOMS or (not name.startswith("_") and importlib.util.find_spec(f"gnomon.{name}")):
+        return importlib.import_module(f"gnomon.{name}")
+    raise AttributeError(f"module 'gnomon' has no attribute {name!r}; it has {', '.join(sorted(__all__))}")
 
 
 def __dir__() -> list[str]:

@@ -52,7 +52,7 @@ def test_a_program_is_told_what_was_written(run, tmp_path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--to", "native", "--family", "llama"], "--family is a kind of Hugging Face folder"),
+        (["--to", "native", "--family", "llama"], "a family is a kind of Hugging Face folder"),
         (["--to", "hf", "--dtype", "q8_0"], "q8_0 is a precision of GGUF files"),
         (["--to", "hf", "--family", "gpt2"], "this model is no gpt2"),
     ],
@@ -73,7 +73,7 @@ def test_nothing_is_written_over(run, tmp_path, to):
     for output in (tmp_path / "mine", run):
         result = convert(run, "--to", to, "-o", output)
         assert result.exit_code == 2
-        assert "choose another --output" in result.stderr
+        assert "choose another" in result.stderr
     assert (tmp_path / "mine").read_text() == "mine"
     assert {path: path.read_bytes() for path in run.iterdir()} == whole
     assert to == "gguf" or convert(run, "--to", to, "-o", tmp_path / "empty").exit_code == 0

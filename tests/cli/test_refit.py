@@ -119,7 +119,7 @@ def test_a_mistake_leaves_nothing_behind(folder, tmp_path, arguments, message, c
 def test_a_folder_that_holds_something_is_never_written_into(folder):
     shown = run("retrofit", folder / "rope", "--position", "alibi", "-o", folder / "learned", "--documents", 0)
     assert shown.exit_code == 2
-    assert "is not empty: choose another --output" in shown.stderr
+    assert "is not empty: choose another one" in shown.stderr
 
 
 def test_transformers_loads_an_extended_model_with_equal_logits(tmp_path):

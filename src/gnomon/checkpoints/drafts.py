@@ -10,10 +10,20 @@ from pathlib import Path
 from gnomon.data import files as single
 from gnomon.data import locked
 from gnomon.data.lock import LOCK
-from gnomon.errors import BadInput
+from gnomon.errors import BadInput, BadValue
 
 WEIGHTS = "model.safetensors"
 DRAFT = ".draft-"
+
+
+def free(output: str | Path) -> Path:
+    """The folder or file that is to be written; BadValue where there is a file, or something in the folder."""
+    output = Path(output)
+    if output.is_dir() and any(output.iterdir()):
+        raise BadValue(f"the folder {output} is not empty: choose another one to write into")
+    if output.exists() and not output.is_dir():
+        raise BadValue(f"there is a file {output} already: choose another name")
+    return output
 
 
 @contextmanager
@@ -67,4 +77,4 @@ def _reach_the_disk(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-__all__ = ["WEIGHTS", "contents", "cut_short", "draft", "sweep"]
+__all__ = ["WEIGHTS", "contents", "cut_short", "draft", "free", "sweep"]

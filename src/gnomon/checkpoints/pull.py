@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gnomon.data import cache_folder
-from gnomon.errors import BadInput, unknown
+from gnomon.errors import BadInput, checked, unknown
 
 Progress = Callable[[int, int], None]  # bytes there, bytes in all
 BLOCK = 1 << 20
@@ -89,6 +89,7 @@ def find(name: str) -> Path | None:
     return place if place.exists() else None
 
 
+@checked
 def pull(name: str, progress: Progress | None = None) -> Path:
     """Fetch a model unless it is here; returns the file or folder, which is whole or absent.
 

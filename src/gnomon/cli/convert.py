@@ -1,18 +1,13 @@
 """`gnomon convert MODEL --to hf|native|gguf -o OUT`: the same model in the files of other programs."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from gnomon.cli.options import TakesModel, import_option, json_option, lang_option
 from gnomon.cli.output import print_json
-from gnomon.cli.refitting import free
-from gnomon.errors import BadValue
 from gnomon.glossary import words
-
-if TYPE_CHECKING:
-    from gnomon.models import Model
 
 PRECISIONS = ("float32", "float16", "bfloat16", "q8_0")
 
@@ -37,35 +32,19 @@ def command(model: str, to: str, output: Path, dtype: str | None, family: str | 
     written where the files cannot say all that the model is; the error tells what would get lost. Nor is anything
     written over: OUT must not be there yet, or be an empty folder.
     """
-    from gnomon.checkpoints import load
+    from gnomon.checkpoints import convert, load
+    from gnomon.checkpoints.converting import possible
 
-    if family is not None and to != "hf":
-        raise BadValue(f"--family is a kind of Hugging Face folder, and --to is {to}: leave it out, or take --to hf")
-    if dtype == "q8_0" and to != "gguf":
-        raise BadValue("q8_0 is a precision of GGUF files: take --to gguf, or float32, float16 or bfloat16")
-    free(output)
+    kind: Any = to
+    precision: Any = dtype
+    possible(output, to, dtype, family)
     loaded = load(model, dtype=None if to == "gguf" else dtype)
-    written: Path = _write(loaded, to, output, dtype, family)
+    written = convert(loaded, output, kind, precision, family)
     n = sum(weight.numel() for weight in loaded.parameters())
     if as_json:
         print_json({"model": model, "to": to, "output": written, "parameters": n})
         return
     click.echo(words("write", lang)("parameters", file=written, count=n, architecture=loaded.architecture))
-
-
-def _write(model: "Model", to: str, output: Path, dtype: str | None, family: str | None) -> Path:
-    if to == "native":
-        from gnomon.checkpoints import save_model
-
-        return save_model(model, output)
-    if to == "hf":
-        from gnomon.checkpoints.hf import save_hf
-
-        return save_hf(model, output, family)
-    from gnomon.checkpoints import gguf
-
-    precision: Any = dtype or "float32"
-    return gguf.save(model, output, precision)
 
 
 __all__ = ["command"]

@@ -16,14 +16,10 @@ from gnomon.cli.options import (
     threads_option,
 )
 from gnomon.cli.output import measures_json, print_json
-from gnomon.errors import BadInput, BadValue
 from gnomon.glossary import translated, words
 
 if TYPE_CHECKING:
-    from gnomon.data import Tokenizer
-    from gnomon.models import Model
-    from gnomon.tasks import Kind
-    from gnomon.train import Evaluation, State, Task, TrainConfig
+    from gnomon.train import Evaluation
 
 
 @click.command("eval", cls=TakesModel)
@@ -51,67 +47,15 @@ def command(
     It is measured on what was held out when it was trained. Each number comes with the interval that holds the true
     one with 95 % confidence, as far as the choice of the held-out part goes.
     """
-    from gnomon.checkpoints import load
-    from gnomon.device import resolve_device, set_threads
-    from gnomon.train.run import training_dtype
+    from gnomon.device import set_threads
+    from gnomon.tasks.measured import measured
 
     set_threads(threads)
-    where = resolve_device(device)
-    precision = training_dtype(dtype, where)
-    model = load(run, where, precision if precision.itemsize >= 4 else None)  # narrower ones are for the products alone
-    kind, task, config = _on_data(run, model, data, quiet) if data else _as_trained(run, model, quiet)
-    task.check(model, config)
-    evaluation = task.evaluate(model, precision)
+    kind, evaluation = measured(run, data, device, dtype, quiet)
     if as_json:
         print_json({"run": run, "task": kind.name, **measures_json(evaluation)})
     else:
         click.echo(f"{run}: {kind.name}\n{_table(evaluation, lang)}")
-
-
-def _as_trained(run: Path, model: "Model", quiet: bool) -> "tuple[Kind, Task, TrainConfig]":
-    """The task of the run, with the data that it held out."""
-    from gnomon.tasks import saved_kind
-
-    state = _state(run)
-    if state is None:
-        raise BadInput(f"{run} does not say what it was trained on: give it something to be measured on, --data FILE")
-    kind = saved_kind(state, run)
-    task = kind.task(_tokenizer(run, model), state.config, quiet)
-    if task.fingerprint != state.data:
-        raise BadInput(
-            f"the data that {run} was trained on have changed since, so what was held out is not known any more: "
-            "measure it on other data, --data FILE"
-        )
-    return kind, task, state.config
-
-
-def _on_data(run: Path, model: "Model", data: tuple[str, ...], quiet: bool) -> "tuple[Kind, Task, TrainConfig]":
-    """The task of the run, or else of guessing text, on other data."""
-    from gnomon.tasks import find, saved_kind
-    from gnomon.train import TrainConfig
-
-    state = _state(run)
-    kind = find("text")() if state is None else saved_kind(state, run)
-    longest = model.config.max_positions or TrainConfig.length
-    config = TrainConfig(length=min(TrainConfig.length, longest)) if state is None else state.config
-    return kind, kind.elsewhere(data, _tokenizer(run, model), config, quiet), config
-
-
-def _state(run: Path) -> "State | None":
-    """The state of the run; None for a model that was not trained by `gnomon train`."""
-    from gnomon.checkpoints.native import WEIGHTS, read_tensors
-    from gnomon.train import read_state
-
-    if read_tensors(run / WEIGHTS)[1].get("step") is None:
-        return None
-    state = read_state(run)
-    return state if "task" in state.origin else None
-
-
-def _tokenizer(run: Path, model: "Model") -> "Tokenizer":
-    if model.tokenizer is None:
-        raise BadValue(f"the model in {run} has no tokenizer, so it cannot read data")
-    return model.tokenizer
 
 
 def _table(evaluation: "Evaluation", lang: str) -> str:

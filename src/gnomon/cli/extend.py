@@ -15,7 +15,7 @@ from gnomon.cli.options import (
     quiet_option,
     threads_option,
 )
-from gnomon.cli.refitting import FORMATS, before_and_after, free, measure_options, report, save
+from gnomon.cli.refitting import FORMATS, before_and_after, measure_options, report, save
 from gnomon.glossary import said
 from gnomon.memory import room_for
 
@@ -62,6 +62,7 @@ def command(
     Methods for RoPE are linear, ntk, yarn, llama3 and dynamic; for a learned table interpolate, tile and zero.
     """
     from gnomon.checkpoints import load
+    from gnomon.checkpoints.drafts import free
     from gnomon.device import set_threads
     from gnomon.models.refit import extend
     from gnomon.plots.picture import picture_format

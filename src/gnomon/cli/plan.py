@@ -44,11 +44,10 @@ def command(
     PRESET is mini-gpt, mini-llama, gpt2-small, vaswani-base or bert-base. Any setting of a model can be changed:
     --set d_model=256 --set n_kv_heads=1. Nothing is allocated, so any size can be planned.
     """
-    from gnomon.models.config import preset as named
     from gnomon.models.plan import plan
 
     changes = plain_settings(config_file, settings) | ({} if position is None else {"position": position})
-    planned = plan(named(preset, **changes))
+    planned = plan(preset, **changes)
     report = _report(preset, planned, list(contexts) or planned.contexts(), batch)
     if as_json:
         print_json(report)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gnomon.cli.output import print_json
-from gnomon.errors import BadInput, BadValue
+from gnomon.errors import BadInput
 from gnomon.glossary import Words, translated, words
 
 if TYPE_CHECKING:
@@ -32,15 +32,6 @@ def measure_options(command: Any) -> Any:
     ):  # fmt: skip
         command = option(command)
     return command
-
-
-def free(output: Path) -> Path:
-    """The folder or file that is to be written; BadValue where there is a file, or something in the folder."""
-    if output.is_dir() and any(output.iterdir()):
-        raise BadValue(f"the folder {output} is not empty: choose another --output")
-    if output.exists() and not output.is_dir():
-        raise BadValue(f"there is a file {output} already: choose another --output")
-    return output
 
 
 def save(model: "Model", folder: Path, kind: str) -> None:
@@ -146,4 +137,4 @@ def _cell(stretch: "Stretch", w: Words) -> str:
     return f"{value} [{low}{', ' if w.lang == 'en' else '; '}{high}]"
 
 
-__all__ = ["FORMATS", "before_and_after", "free", "measure_options", "report", "save"]
+__all__ = ["FORMATS", "before_and_after", "measure_options", "report", "save"]

@@ -331,6 +331,12 @@ def preset(name: str, /, **changes: Any) -> ModelConfig:
     return ModelConfig.from_dict({**PRESETS[name], **changes})
 
 
+def presets() -> dict[str, ModelConfig]:
+    """The config of every preset by name, as `gn.DecoderOnly.from_preset(name)` builds it; `preset` explains them."""
+    return {name: preset(name) for name in PRESETS}
+
+
 __all__ = [
     "PRESETS", "Architecture", "HeadKind", "ModelConfig", "Pooling", "Position", "Settings", "as_position", "preset",
+    "presets",
 ]  # fmt: skip

@@ -5,12 +5,14 @@ The model is built on the meta device, which has shapes but no memory, so that w
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 
 from gnomon.attention.multihead import head_width
+from gnomon.errors import must_be
 from gnomon.models.architectures import build
-from gnomon.models.config import ModelConfig
+from gnomon.models.config import ModelConfig, preset
 from gnomon.positions import Spec
 
 #: part -> a piece of the parameter's name that tells it; the first that fits
@@ -79,8 +81,17 @@ class Plan:
         return [n for n in usual if n < rows] + [rows]
 
 
-def plan(config: ModelConfig) -> Plan:
-    """Count a model without allocating it."""
+def plan(config: ModelConfig | str, **changes: Any) -> Plan:
+    """Count a model without allocating it: a config, or the name of a preset, with `changes` laid over it.
+
+    >>> plan("gpt2-small").total
+    124439808
+    """
+    must_be("config", config, ModelConfig | str, "a ModelConfig, or the name of a preset such as 'mini-gpt'")
+    if isinstance(config, str):
+        config = preset(config, **changes)
+    elif changes:
+        config = ModelConfig.from_dict({**config.to_dict(), **changes})
     counts = {tied: _count(replace(config, tied=tied)) for tied in (True, False)}
     parts = counts[config.tied]
     return Plan(config, parts, *(sum(counts[tied].values()) for tied in (True, False)))

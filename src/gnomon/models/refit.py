@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from gnomon.embed import Placing
-from gnomon.errors import BadValue, unknown
+from gnomon.errors import BadValue, checked, unknown
 from gnomon.glossary import said
 from gnomon.memory import room_for
 from gnomon.models.architectures import build
@@ -41,6 +41,7 @@ class Refit:
     notes: list[str] = field(default_factory=list)
 
 
+@checked
 def retrofit(model: Model, position: Any, max_positions: int | None = None) -> Refit:
     """The model under another encoding: a name, `positions.get(...)`, or a list with one per layer.
 
@@ -55,6 +56,7 @@ def retrofit(model: Model, position: Any, max_positions: int | None = None) -> R
     return _rebuilt(model, config, notes)
 
 
+@checked
 def extend(model: Model, to: int, method: str, trained: int | None = None, **options: Any) -> Refit:
     """The model with positions up to `to` tokens, `to / trained` times as far as it was trained.
 

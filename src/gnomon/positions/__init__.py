@@ -3,24 +3,35 @@
 >>> import gnomon as gn
 >>> gn.positions.get("rope", base=1e6)
 rope(base=1000000.0)
+>>> gn.positions.get("rope", scaling=gn.positions.YaRN(factor=4.0, original_length=2048)).options["scaling"]["kind"]
+'yarn'
 """
 
 from gnomon.positions.alibi import ALiBi
 from gnomon.positions.base import NoPE, PositionEncoding, Spec, encoding, get, names
 from gnomon.positions.learned import Learned
 from gnomon.positions.rope import RoPE, pairing_order
+from gnomon.positions.scaling import NTK, DynamicNTK, Linear, Llama3, LongRoPE, Proportional, Scaling, YaRN
 from gnomon.positions.sinusoidal import Sinusoidal, sin_cos, sinusoidal_table
 from gnomon.positions.t5 import T5
 
 __all__ = [
+    "NTK",
     "T5",
     "ALiBi",
+    "DynamicNTK",
     "Learned",
+    "Linear",
+    "Llama3",
+    "LongRoPE",
     "NoPE",
     "PositionEncoding",
+    "Proportional",
     "RoPE",
+    "Scaling",
     "Sinusoidal",
     "Spec",
+    "YaRN",
     "encoding",
     "get",
     "names",

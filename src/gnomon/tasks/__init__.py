@@ -17,5 +17,6 @@ derived from `Kind`. Its fields are its settings: a table of the TOML file, and 
 """
 
 from gnomon.tasks.kind import Kind, find, kinds, saved_kind
+from gnomon.tasks.measured import evaluate
 
-__all__ = ["Kind", "find", "kinds", "saved_kind"]
+__all__ = ["Kind", "evaluate", "find", "kinds", "saved_kind"]

@@ -1,0 +1,88 @@
+"""Measure a trained model again: on what its run held out, or on other data."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from gnomon.checkpoints import load
+from gnomon.checkpoints.native import WEIGHTS, read_tensors
+from gnomon.data import Tokenizer
+from gnomon.device import resolve_device
+from gnomon.errors import BadInput, BadValue, checked
+from gnomon.models import Model
+from gnomon.tasks.kind import Kind, find, saved_kind
+from gnomon.train import Evaluation, State, Task, TrainConfig, read_state
+from gnomon.train.run import training_dtype
+
+
+@checked
+def evaluate(
+    run: str | Path,
+    data: str | Path | Sequence[str | Path] = (),
+    device: torch.device | str = "cpu",
+    dtype: str = "auto",
+) -> Evaluation:
+    """Measure the model of a run folder: loss, perplexity, and what its task is measured by, each with its interval.
+
+    data    files to measure on instead of what was held out when the model was trained
+    dtype   of the products: "auto" is float32 on a CPU
+
+    Raises BadInput where the run does not say what it held out, or where that has changed since.
+    """
+    files = (data,) if isinstance(data, str | Path) else tuple(data)
+    return measured(run, tuple(map(str, files)), device, dtype)[1]
+
+
+def measured(
+    run: str | Path, data: tuple[str, ...], device: torch.device | str, dtype: str, quiet: bool = True
+) -> tuple[Kind, Evaluation]:
+    """What `evaluate` returns, and the kind of task."""
+    run = Path(run)
+    where = resolve_device(device) if isinstance(device, str) else device
+    precision = training_dtype(dtype, where)
+    model = load(run, where, precision if precision.itemsize >= 4 else None)  # narrower ones are for the products alone
+    kind, task, config = _on_data(run, model, data, quiet) if data else _as_trained(run, model, quiet)
+    task.check(model, config)
+    return kind, task.evaluate(model, precision)
+
+
+def _as_trained(run: Path, model: Model, quiet: bool) -> tuple[Kind, Task, TrainConfig]:
+    """The task of the run, with the data that it held out."""
+    state = _state(run)
+    if state is None:
+        raise BadInput(f"{run} does not say what it was trained on: give data to measure it on (--data FILE)")
+    kind = saved_kind(state, run)
+    task = kind.task(_tokenizer(run, model), state.config, quiet)
+    if task.fingerprint != state.data:
+        raise BadInput(
+            f"the data that {run} was trained on have changed since, so what was held out is not known any more: "
+            "measure it on other data (--data FILE)"
+        )
+    return kind, task, state.config
+
+
+def _on_data(run: Path, model: Model, data: tuple[str, ...], quiet: bool) -> tuple[Kind, Task, TrainConfig]:
+    """The task of the run, or else of guessing text, on other data."""
+    state = _state(run)
+    kind = find("text")() if state is None else saved_kind(state, run)
+    longest = model.config.max_positions or TrainConfig.length
+    config = TrainConfig(length=min(TrainConfig.length, longest)) if state is None else state.config
+    return kind, kind.elsewhere(data, _tokenizer(run, model), config, quiet), config
+
+
+def _state(run: Path) -> State | None:
+    """The state of the run; None for a model that was not trained by `gnomon train`."""
+    if read_tensors(run / WEIGHTS)[1].get("step") is None:
+        return None
+    state = read_state(run)
+    return state if "task" in state.origin else None
+
+
+def _tokenizer(run: Path, model: Model) -> Tokenizer:
+    if model.tokenizer is None:
+        raise BadValue(f"the model in {run} has no tokenizer, so it cannot read data")
+    return model.tokenizer
+
+
+__all__ = ["evaluate", "measured"]
