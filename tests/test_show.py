@@ -87,3 +87,25 @@ def test_what_is_shown_is_what_the_module_holds():
         encoding.weight[5, 2] = 1.0
     shown = pixels(encoding._repr_html_()).astype(int)
     assert [tuple(int(i) for i in where) for where in np.argwhere(shown.sum(-1) < 765)] == [(2, 5)]
+
+
+@pytest.mark.parametrize("build", [gn.DecoderOnly, gn.EncoderOnly, gn.EncoderDecoder])
+def test_a_model_is_a_card_of_its_sizes_parameters_encoding_and_tie(build):
+    model = build(1234, 16, 2, 4, position=gn.positions.get("rope", base=5.0))
+    html = model._repr_html_()
+    n = sum(p.numel() for p in model.parameters())
+    for fact in (build.__name__, model.architecture, "1,234 tokens", f"{n:,}", "rope(base=5.0)", ", tied to the token"):
+        assert fact in html
+    untied = build(9, 16, 2, 4, n_kv_heads=2, tied=False, position="learned", max_positions=32)._repr_html_()
+    for fact in (", untied", "4 (2 of keys and values) heads", "32 positions", "learned"):
+        assert fact in untied
+
+
+def test_what_a_model_is_called_is_text():
+    class Named(gn.positions.PositionEncoding):
+        name = "<b>mine</b>"
+
+    kind = type("<script>", (gn.DecoderOnly,), {})
+    html = kind(9, 16, 1, 2, position=gn.positions.Spec(Named))._repr_html_()
+    assert "<script>" not in html
+    assert "&lt;b&gt;mine" in html

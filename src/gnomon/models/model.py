@@ -15,8 +15,10 @@ from gnomon.glossary import Said, said
 from gnomon.layout import Layout, check_layouts
 from gnomon.models.config import ModelConfig, Settings, preset
 from gnomon.models.heads import Head, TokenHead
+from gnomon.models.signature import OfTheClass, explained
 from gnomon.models.stack import Stack
 from gnomon.positions import PositionEncoding
+from gnomon.show import card
 
 
 class Model(nn.Module):
@@ -38,6 +40,14 @@ class Model(nn.Module):
         self.ends: tuple[int, ...] = ()  #: ids that end a text, besides the tokenizer's end-of-text
         self.start: int | None = None  #: the id before the first that a decoder writes, where it is not end-of-text
         self.build(self.config)
+
+    __signature__ = OfTheClass(__init__)  # help() shows the settings
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        """help() also explains them."""
+        super().__init_subclass__(**given)
+        if cls.__init__ is Model.__init__ and cls.__doc__ and not hasattr(cls.build, "__isabstractmethod__"):
+            cls.__doc__ = explained(cls.__doc__)
 
     @abstractmethod
     def build(self, config: ModelConfig) -> None:
@@ -76,6 +86,21 @@ class Model(nn.Module):
         if len(places) < 2:
             return places[0] if places else ""
         return said("encodings", "and", first=places[0], second=places[1])
+
+    def _repr_html_(self) -> str:
+        c, own = self.config, self.over_vocabulary
+        depth = f"{c.n_layers} + {c.depth} layers" if c.architecture == "encoder-decoder" else f"{c.n_layers} layers"
+        heads = c.n_heads if c.n_kv_heads in (None, c.n_heads) else f"{c.n_heads} ({c.n_kv_heads} of keys and values)"
+        position = c.position if isinstance(c.position, tuple) else (c.position,)
+        trained = "" if c.max_positions is None else f", {c.max_positions:,} positions"
+        return card(type(self).__name__, {
+            "architecture": c.architecture,
+            "sizes": f"{depth} of width {c.d_model:,}, {heads} heads, {c.vocab_size:,} tokens{trained}",
+            "parameters": f"{sum(p.numel() for p in self.parameters()):,}, {next(self.parameters()).dtype}",
+            "position": ", ".join(map(repr, position)),
+            "head": c.head + ("" if own is None else ", tied to the token table" if self.tied else ", untied"),
+            "tokenizer": "none" if self.tokenizer is None else f"{self.tokenizer.vocab_size:,} tokens",
+        })  # fmt: skip
 
     def check(self, at: Layout) -> None:
         """Raise BadValue if an encoding has no meaning at these positions, before anything is computed."""
