@@ -77,6 +77,8 @@ BART = {
     "decoder_attention_heads": 4, "encoder_ffn_dim": 48, "decoder_ffn_dim": 48, "max_position_embeddings": 64,
     "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "decoder_start_token_id": 2, "forced_eos_token_id": None,
 }  # fmt: skip
+NEO = {name: size for name, size in SIZES.items() if not name.startswith("num_")}
+NEO |= {"num_layers": LAYERS, "num_heads": 4, "window_size": 7, "attention_types": [[["global", "local"], 1]]}
 OPT = {name: size for name, size in SIZES.items() if name != "intermediate_size"} | {"ffn_dim": 48}
 LATE = {"pad_token_id": 1, "max_position_embeddings": 66}  # whose positions begin with row 2
 GQA = {"num_key_value_heads": 2}
@@ -99,6 +101,15 @@ FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "t5": ("T5", "ForConditionalGeneration", T5),
     "bart": ("Bart", "ForConditionalGeneration", BART),
     "marian": ("Marian", "MTModel", BART),
+    "gpt_bigcode": ("GPTBigCode", "ForCausalLM", GPT2),
+    "gpt_neo": ("GPTNeo", "ForCausalLM", NEO),
+    "gemma": ("Gemma", "ForCausalLM", SIZES | GQA | {"head_dim": 12}),
+    "starcoder2": ("Starcoder2", "ForCausalLM", SIZES | GQA),
+    "xlm-roberta": ("XLMRoberta", "ForMaskedLM", SIZES | LATE | {"type_vocab_size": 1}),
+    "camembert": ("Camembert", "ForMaskedLM", SIZES | LATE | {"type_vocab_size": 1}),
+    "mt5": ("MT5", "ForConditionalGeneration", T5),
+    "mbart": ("MBart", "ForConditionalGeneration", BART),
+    "pegasus": ("Pegasus", "ForConditionalGeneration", BART),
 }  # fmt: skip
 
 
@@ -164,9 +175,21 @@ DECODERS = [
     case("phi3", "half rotated, a window", sliding_window=9, rope_parameters=rope(partial_rotary_factor=0.5), **ALIKE),
     case("phi3", "LongRoPE", original_max_position_embeddings=16, rope_parameters=LONG, **GQA),
 ]
+DECODERS += [
+    case("gpt_bigcode", "one key for all"),
+    case("gpt_bigcode", "a key for each, own head", multi_query=False, n_inner=40, **APART),
+    case("gpt_bigcode", "unscaled, relu", scale_attn_weights=False, activation_function="relu"),
+    case("gpt_neo", "a window above"),
+    case("gpt_neo", "windows everywhere, own head", attention_types=[[["local"], 2]], window_size=5, **APART),
+    case("gemma", "one key for two queries"),
+    case("gemma", "biases, own head, linear", attention_bias=True, rope_parameters=rope("linear", factor=2.0), **APART),
+    case("starcoder2", "tied"),
+    case("starcoder2", "a window, no biases, own head", sliding_window=7, use_bias=False, **APART),
+]
 HEADS = ("ForMaskedLM", "Model", "ForTokenClassification", "ForSequenceClassification")
 ENCODERS = [
     *(case(family, head, head, num_labels=3) for family in ("bert", "roberta") for head in HEADS),
+    *(case(family, head, head, num_labels=3) for family in ("xlm-roberta", "camembert") for head in HEADS[::3]),
     case("bert", "own head", **APART),
     case("bert", "eight heads, relu", "Model", num_attention_heads=8, hidden_act="relu"),
 ]
@@ -178,5 +201,11 @@ ENCODER_DECODERS = [
     case("bart", "relu", activation_function="relu"),
     case("marian", "scaled, swish", scale_embedding=True, activation_function="swish"),
     case("marian", "one layer", encoder_layers=1),
+    case("mt5", "gated"),
+    case("mt5", "relu, one layer", feed_forward_proj="relu", num_decoder_layers=1),
+    case("mbart", "scaled", scale_embedding=True),
+    case("mbart", "relu", activation_function="relu"),
+    case("pegasus", "scaled, relu", scale_embedding=True, activation_function="relu"),
+    case("pegasus", "one layer", encoder_layers=1),
 ]
 ALL = [*DECODERS, *ENCODERS, *ENCODER_DECODERS]

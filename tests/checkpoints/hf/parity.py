@@ -117,7 +117,7 @@ def _encoder(theirs: Any, ours: Any, case: Case) -> Iterator[Difference]:
     for side in ("left", "right"):
         real = real_tokens(side)
         told, padded = where(theirs, real), ids
-        if case.family == "roberta":  # which tells padding by the id, not by the mask
+        if case.family in ("roberta", "xlm-roberta", "camembert"):  # which tells padding by the id, not by the mask
             padded, told = ids.masked_fill(~real, 1), {"attention_mask": told["attention_mask"]}
         states = ours.encode(padded, gn.Layout.padded(real)).states
         yield compare(side, states, body(padded, **told).last_hidden_state, real)
@@ -136,7 +136,10 @@ def _encoder_decoder(theirs: Any, ours: Any, case: Case) -> Iterator[Difference]
     yield compare("whole", ours(source, target), want)
     for side in ("left", "right"):
         real = real_tokens(side)
-        if side == "right" or case.family == "t5":  # the others of that library place padding on the left like tokens
+        if side == "right" or case.family in (
+            "t5",
+            "mt5",
+        ):  # the others of that library place padding on the left like tokens
             padded = theirs(input_ids=source, attention_mask=real.long(), decoder_input_ids=target).logits
             yield compare(side, ours(source, target, gn.Layout.padded(real)), padded)
     cache = ours.cache()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from cases import ALL, drawn
+from cases import ALL, ENCODER_DECODERS, drawn
 from parity import draw_ids
 from settings import as_older_files, other_values, places, value_at, with_value
 
@@ -76,7 +76,7 @@ def test_a_key_that_nobody_knows_is_an_error_that_names_it(family, value):
 
 
 def test_only_what_is_listed_is_left_out_and_each_has_a_reason():
-    assert len(HARMLESS) < 150
+    assert len(HARMLESS) < 200
     assert all(len(reason) > 10 for reason in HARMLESS.values())
     assert {name.split(".")[0] for name in HARMLESS if "." in name} - {"transformers"} <= set(FAMILIES)
 
@@ -84,7 +84,7 @@ def test_only_what_is_listed_is_left_out_and_each_has_a_reason():
 def logits(model, family, vocab_size, theirs):
     ids = draw_ids(2, 40) % vocab_size
     with torch.no_grad():
-        if family in ("t5", "bart", "marian"):
+        if family in {one.family for one in ENCODER_DECODERS}:
             source, target = ids, ids[:, :9]
             return model(input_ids=source, decoder_input_ids=target).logits if theirs else model(source, target)
         out = model(ids)

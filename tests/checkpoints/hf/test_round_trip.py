@@ -17,8 +17,8 @@ from gnomon.errors import BadValue
 from gnomon.models import build, preset
 from gnomon.positions.scaling import NTK, YaRN
 
-#: what may be in the other library's file and is not written: a bias that an untied BERT does not add
-UNUSED = {"cls.predictions.bias"}
+#: what may be in the other library's file and is not written: a bias that an untied BERT does not add, and sinusoids
+UNUSED = {"cls.predictions.bias", *(f"model.{side}.embed_positions.weight" for side in ("encoder", "decoder"))}
 
 
 def answer(model, one):
@@ -36,7 +36,7 @@ def test_a_loaded_model_is_written_back_bit_for_bit(tmp_path, one):
     ours = loaded(theirs, tmp_path / "theirs")
     save_hf(ours, tmp_path / "ours", one.family)
     before, after = (load_file(tmp_path / name / "model.safetensors") for name in ("theirs", "ours"))
-    assert before.keys() - after.keys() <= UNUSED
+    assert before.keys() - after.keys() <= (UNUSED if one.family in ("bert", "pegasus") else set())
     assert after.keys() <= before.keys()
     assert all(torch.equal(after[name], before[name]) for name in after)
     again = type(theirs).from_pretrained(tmp_path / "ours").eval()

@@ -1,7 +1,8 @@
-"""BART (Lewis et al. 2020, arXiv:1910.13461) and Marian (Junczys-Dowmunt et al. 2018): the original wiring.
+"""BART (Lewis et al. 2020, arXiv:1910.13461) and Marian (Junczys-Dowmunt et al. 2018): the original wiring. mBART (Liu
+et al. 2020, arXiv:2001.08210) and PEGASUS (Zhang et al. 2020, arXiv:1912.08777): norms before, one after each stack.
 
-BART has learned positions, two rows late, and a norm over the input, of the encoder and of the decoder apart; Marian
-has sinusoids, all sines before all cosines. Both add a number per token to the logits.
+BART and mBART have learned positions, two rows late, and a norm over the input, one for each side; Marian
+and PEGASUS have sinusoids, all sines before all cosines. All add a number per token to the logits.
 """
 
 from typing import Any
@@ -16,17 +17,19 @@ from gnomon.positions import get
 OFFSET = 2
 
 
-def _read(keys: Keys, **more: Any) -> ModelConfig:
-    keys.must("normalize_before", False)
+def _read(keys: Keys, before: bool = False, **more: Any) -> ModelConfig:
+    """before: whether norms are, as some files say."""
+    keys.must("normalize_before", before)
     keys.must("do_blenderbot_90_layernorm", False)
-    keys.must("add_final_layer_norm", False)
+    keys.must("add_final_layer_norm", before)
     keys.must("add_bias_logits", False)
     settings = {
         "architecture": "encoder-decoder", "vocab_size": keys.size("vocab_size"),
         "d_model": keys.size("d_model"),
         "n_layers": keys.size("encoder_layers", "num_hidden_layers", most=LAYERS),
         "n_decoder_layers": keys.size("decoder_layers", most=LAYERS),
-        "n_heads": _both(keys, "attention_heads"), "d_ff": _both(keys, "ffn_dim"), "placement": "post",
+        "n_heads": _both(keys, "attention_heads"), "d_ff": _both(keys, "ffn_dim"),
+        "placement": "pre" if before else "post",
         "max_positions": keys.size("max_position_embeddings", default=1024), "dropout": keys.get("dropout", float, 0.1),
         "activation": keys.word("activation_function", ACTIVATIONS, "gelu"),
         "embed_scale": "sqrt" if keys.get("scale_embedding", bool, False) else None,
@@ -44,13 +47,18 @@ def _both(keys: Keys, name: str) -> int:
     return ours
 
 
-def read_bart(keys: Keys) -> ModelConfig:
+def read_bart(keys: Keys, before: bool = False) -> ModelConfig:
     """Learned positions from row 2 on."""
     keys.must("extra_pos_embeddings", OFFSET)
     keys.must("static_position_embeddings", False)
     keys.must("normalize_embedding", True)
     position = get("learned", offset=OFFSET)
-    return _read(keys, position=position, source_positions=True, input_norm="layernorm")
+    return _read(keys, before, position=position, source_positions=True, input_norm="layernorm")
+
+
+def read_mbart(keys: Keys) -> ModelConfig:
+    """As BART, with norms before."""
+    return read_bart(keys, before=True)
 
 
 def read_marian(keys: Keys) -> ModelConfig:
@@ -60,6 +68,13 @@ def read_marian(keys: Keys) -> ModelConfig:
     keys.must("share_encoder_decoder_embeddings", True)
     keys.must("decoder_vocab_size", keys.size("vocab_size"), None)
     return _read(keys, position=get("sinusoidal", table="concatenated"))
+
+
+def read_pegasus(keys: Keys) -> ModelConfig:
+    """Sinusoids, and norms before."""
+    keys.must("static_position_embeddings", True)
+    keys.must("normalize_embedding", False)
+    return _read(keys, before=True, position=get("sinusoidal", table="concatenated"))
 
 
 def _write(c: ModelConfig, name: str, architecture: str, **more: Any) -> dict[str, Any]:
@@ -76,6 +91,16 @@ def _write(c: ModelConfig, name: str, architecture: str, **more: Any) -> dict[st
 def write_bart(c: ModelConfig) -> dict[str, Any]:
     """As BART."""
     return _write(c, "bart", "BartForConditionalGeneration")
+
+
+def write_mbart(c: ModelConfig) -> dict[str, Any]:
+    """As mBART."""
+    return _write(c, "mbart", "MBartForConditionalGeneration")
+
+
+def write_pegasus(c: ModelConfig) -> dict[str, Any]:
+    """As PEGASUS."""
+    return _write(c, "pegasus", "PegasusForConditionalGeneration", pad_token_id=0, decoder_start_token_id=0)
 
 
 def write_marian(c: ModelConfig) -> dict[str, Any]:
@@ -107,6 +132,8 @@ TABLE = lines(
     module("model.encoder.layernorm_embedding", "source_input.norm"),
     module("model.decoder.layernorm_embedding", "input.norm"),
     *_layer("encoder"), *_layer("decoder"),
+    module("model.encoder.layer_norm", "encoder.norm"),
+    module("model.decoder.layer_norm", "decoder.norm"),
     _attention("model.decoder.layers.*.encoder_attn", "decoder.blocks.*.cross"),
     module("model.decoder.layers.*.encoder_attn_layer_norm", "decoder.blocks.*.around_cross.norm"),
     line("lm_head.weight", "head.weight"),
@@ -115,10 +142,16 @@ TABLE = lines(
 COPIES = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight")
 TWINS = dict.fromkeys(("lm_head.weight", *COPIES), "model.shared.weight")
 
-BART = Family("bart", read_bart, write_bart, TABLE, "model.", twins=TWINS, copies=COPIES)
-MARIAN = Family(
-    "marian", read_marian, write_marian, TABLE, "model.", twins=TWINS, copies=COPIES,
-    harmless=(r"model\.(encoder|decoder)\.embed_positions\.weight",),
-)  # fmt: skip
+SINUSOIDS = (r"model\.(encoder|decoder)\.embed_positions\.weight",)
 
-__all__ = ["BART", "MARIAN"]
+BART, MBART, MARIAN, PEGASUS = (
+    Family(name, reads, writes, TABLE, "model.", twins=TWINS, copies=COPIES, harmless=harmless)
+    for name, reads, writes, harmless in (
+        ("bart", read_bart, write_bart, ()),
+        ("mbart", read_mbart, write_mbart, ()),
+        ("marian", read_marian, write_marian, SINUSOIDS),
+        ("pegasus", read_pegasus, write_pegasus, SINUSOIDS),
+    )
+)
+
+__all__ = ["BART", "MARIAN", "MBART", "PEGASUS"]

@@ -1,4 +1,5 @@
 """BERT (Devlin et al. 2019, arXiv:1810.04805) and RoBERTa (Liu et al. 2019, arXiv:1907.11692): encoders with a head.
+XLM-RoBERTa (Conneau et al. 2020, arXiv:1911.02116) and CamemBERT (Martin et al. 2020, arXiv:1911.03894) are RoBERTas.
 
 RoBERTa counts its positions from pad_token_id + 1, so the first rows of its table are nobody's.
 """
@@ -21,11 +22,6 @@ CLASSES["classes"] = "ForSequenceClassification"
 def read_bert(keys: Keys) -> ModelConfig:
     """Positions from row 0."""
     return _read(keys, "Bert", 0)
-
-
-def read_roberta(keys: Keys) -> ModelConfig:
-    """Positions from the row after that of padding."""
-    return _read(keys, "Roberta", keys.get("pad_token_id", int, 1) + 1)
 
 
 def _read(keys: Keys, class_name: str, offset: int) -> ModelConfig:
@@ -71,12 +67,6 @@ def _head(keys: Keys, class_name: str) -> dict[str, Any]:
 def write_bert(c: ModelConfig) -> dict[str, Any]:
     """As BERT."""
     return _write(c, "bert", "Bert", 0)
-
-
-def write_roberta(c: ModelConfig) -> dict[str, Any]:
-    """As RoBERTa."""
-    offset = int(c.at_input.options.get("offset", 0))
-    return {**_write(c, "roberta", "Roberta", offset), "pad_token_id": offset - 1}
 
 
 def _write(c: ModelConfig, name: str, class_name: str, offset: int) -> dict[str, Any]:
@@ -138,9 +128,18 @@ BERT = Family(
     renamed=((".gamma", ".weight"), (".beta", ".bias")),
 )  # fmt: skip
 
-ROBERTA = Family(
-    "roberta", read_roberta, write_roberta, _body("roberta"), prefix="roberta.",
-    heads={
+
+def _roberta(name: str, class_name: str) -> Family:
+    """A RoBERTa under this model_type, with classes whose names begin so: positions from the row after padding's."""
+
+    def read(keys: Keys) -> ModelConfig:
+        return _read(keys, class_name, keys.get("pad_token_id", int, 1) + 1)
+
+    def write(c: ModelConfig) -> dict[str, Any]:
+        offset = int(c.at_input.options.get("offset", 0))
+        return {**_write(c, name, class_name, offset), "pad_token_id": offset - 1}
+
+    heads = {
         "masked": lines(
             module("lm_head.dense", "head.transform"),
             module("lm_head.layer_norm", "head.norm"),
@@ -151,12 +150,17 @@ ROBERTA = Family(
         "pooled": lines(module("roberta.pooler.dense", "head.pooler")),
         "labels": lines(module("classifier", "head.out")),
         "classes": lines(module("classifier.dense", "head.pooler"), module("classifier.out_proj", "head.out")),
-    },
-    twins={
+    }
+    twins = {
         "lm_head.decoder.weight": "roberta.embeddings.word_embeddings.weight",
         "lm_head.decoder.bias": "lm_head.bias",
-    },
-    harmless=(r"roberta\.embeddings\.position_ids", r"roberta\.pooler\.dense\..*", r"lm_head\.bias"),
-)  # fmt: skip
+    }
+    harmless = (r"roberta\.embeddings\.position_ids", r"roberta\.pooler\.dense\..*", r"lm_head\.bias")
+    return Family(name, read, write, _body("roberta"), prefix="roberta.", heads=heads, twins=twins, harmless=harmless)
 
-__all__ = ["BERT", "ROBERTA"]
+
+ROBERTA, XLM_ROBERTA, CAMEMBERT = (
+    _roberta(*names) for names in (("roberta", "Roberta"), ("xlm-roberta", "XLMRoberta"), ("camembert", "Camembert"))
+)
+
+__all__ = ["BERT", "CAMEMBERT", "ROBERTA", "XLM_ROBERTA"]

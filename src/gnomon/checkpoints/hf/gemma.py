@@ -1,4 +1,8 @@
-"""Gemma 3, its text model (Gemma Team 2025, arXiv:2503.19786): two rotary bases, windows, norms on both sides."""
+"""Gemma (Gemma Team 2024, arXiv:2403.08295) and Gemma 3, its text model (2025, arXiv:2503.19786).
+
+gemma         Llama with token vectors times the root of the width, and norms whose weights are around 0
+gemma3_text   two rotary bases, windows, norms on both sides of each sublayer, and on queries and keys
+"""
 
 from typing import Any
 
@@ -9,6 +13,7 @@ from gnomon.checkpoints.hf.llama import (
     ENDS,
     FEED_FORWARD,
     INV_FREQ,
+    TABLE,
     TWINS,
     is_sliding,
     one_or_list,
@@ -17,14 +22,36 @@ from gnomon.checkpoints.hf.llama import (
     sliding_keys,
     width,
 )  # fmt: skip
+from gnomon.checkpoints.hf.llama import write as write_llama
 from gnomon.checkpoints.hf.rope import ROTARY, read_rope, write_rope
 from gnomon.checkpoints.hf.table import line
-from gnomon.errors import BadInput
+from gnomon.errors import BadInput, BadValue
 from gnomon.models import ModelConfig
 from gnomon.positions import Spec
 
 KINDS = ("sliding", "full")
 NEAR, FAR = ROTARY["gemma3_text, layers with a window"], ROTARY["gemma3_text"]
+
+
+def read_gemma(keys: Keys) -> ModelConfig:
+    """Its "gelu" is the tanh form; attention_bias is of all four projections."""
+    keys.must("use_bidirectional_attention", False)
+    bias, d_head = keys.get("attention_bias", bool, False), width(keys, 256)
+    word = keys.get("hidden_act", str, "gelu_pytorch_tanh")
+    activation = keys.word("hidden_act", {**ACTIVATIONS, "gelu": "gelu_tanh"}, "gelu_pytorch_tanh")
+    keys.must("hidden_activation", word, "gelu_pytorch_tanh" if word == "gelu" else None, None)
+    return ModelConfig(
+        **sizes(keys) | {"norm": "rmsnorm_plus_one"}, d_head=d_head, position=read_rope(keys, d_head, ROTARY["gemma"]),
+        activation=activation, qkv_bias=bias, out_bias=bias, embed_scale="rounded sqrt",
+        tied=keys.get("tie_word_embeddings", bool, True),
+    )  # fmt: skip
+
+
+def write_gemma(c: ModelConfig) -> dict[str, Any]:
+    """As Gemma, which has no word for the exact GELU."""
+    if c.activation == "gelu":
+        raise BadValue("activation = gelu: the family's code takes that word for the tanh form, gelu_tanh here")
+    return write_llama(c, "gemma", "GemmaForCausalLM", attention_bias=bool(c.qkv_bias))
 
 
 def read(keys: Keys) -> ModelConfig:
@@ -95,6 +122,8 @@ def write(c: ModelConfig) -> dict[str, Any]:
     }  # fmt: skip
 
 
+GEMMA = Family("gemma", read_gemma, write_gemma, TABLE, prefix="model.", twins=TWINS, harmless=(INV_FREQ,))
+
 GEMMA3 = Family(
     "gemma3_text", read, write,
     lines(
@@ -107,4 +136,4 @@ GEMMA3 = Family(
     prefix="model.", twins=TWINS, harmless=(INV_FREQ,),
 )  # fmt: skip
 
-__all__ = ["GEMMA3"]
+__all__ = ["GEMMA", "GEMMA3"]

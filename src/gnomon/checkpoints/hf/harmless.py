@@ -17,10 +17,10 @@ _REASONS: Mapping[str, str] = {
         return_dict_in_generate chunk_size_feed_forward gradient_checkpointing use_bfloat16 tf_legacy_loss
         pretraining_tp is_decoder_only""",
     "acts in training only": """
-        attention_dropout activation_dropout attn_pdrop embd_pdrop emb_pdrop layerdrop encoder_layerdrop
-        decoder_layerdrop attention_probs_dropout_prob classifier_dropout classif_dropout summary_first_dropout
-        problem_type initializer_factor bart.save_step bart.replacing_rate bart.student_encoder_layers
-        bart.student_decoder_layers""",
+        attention_dropout activation_dropout embedding_dropout embed_dropout residual_dropout attn_pdrop embd_pdrop
+        emb_pdrop layerdrop encoder_layerdrop decoder_layerdrop attention_probs_dropout_prob classifier_dropout
+        classif_dropout summary_first_dropout problem_type initializer_factor bart.save_step bart.replacing_rate
+        bart.student_encoder_layers bart.student_decoder_layers""",
     "how to write a text with the model; ids that end one are read with the tokenizer": """
         bos_token_id eos_token_id pad_token_id sep_token_id cls_token_id unk_token_id mask_token_id bad_words_ids
         decoder_start_token_id forced_bos_token_id forced_eos_token_id suppress_tokens begin_suppress_tokens max_length
@@ -30,16 +30,19 @@ _REASONS: Mapping[str, str] = {
         exponential_decay_length_penalty prefix""",
     "names of classes, which are read where there is a head for them": "id2label label2id num_labels _num_labels",
     "of a head that is not read: its weights would be an error": """
-        gpt2.summary_type gpt2.summary_use_proj gpt2.summary_activation gpt2.summary_proj_to_labels
+        summary_type summary_use_proj summary_activation summary_proj_to_labels
         bert.pooler_type bert.pooler_fc_size bert.pooler_num_attention_heads bert.pooler_num_fc_layers
         bert.pooler_size_per_head bert.directionality""",
     "how exactly or how fast it is computed": """
         gpt2.reorder_and_upcast_attn bloom.slow_but_exact bloom.masked_softmax_fusion bloom.bias_dropout_fusion
-        bloom.attention_softmax_in_fp32 bloom.skip_bias_add bloom.skip_bias_add_qkv mpt.init_device mpt.init_config
-        mpt.verbose mpt.embedding_fraction mpt.attn_config.attn_impl""",
+        bloom.skip_bias_add bloom.skip_bias_add_qkv mpt.init_device mpt.init_config
+        mpt.verbose mpt.embedding_fraction mpt.attn_config.attn_impl attention_softmax_in_fp32
+        scale_attention_softmax_in_fp32 gpt_bigcode.inference_runner gpt_bigcode.max_batch_size
+        gpt_bigcode.max_sequence_length gpt_bigcode.pad_key_length gpt_bigcode.pre_allocate_kv_cache
+        gpt_bigcode.validate_runner_input""",
     "a length or a table that this family's code does not look at": """
         gpt2.n_ctx bloom.seq_length bloom.offset_alibi mpt.learned_pos_emb t5.n_positions
-        marian.extra_pos_embeddings smollm3.max_window_layers""",
+        marian.extra_pos_embeddings pegasus.extra_pos_embeddings smollm3.max_window_layers""",
     "an object of settings is no model": "mpt.attn_config.is_encoder_decoder",
     "hidden_activation is what counts": "gemma3_text.hidden_act",
 }

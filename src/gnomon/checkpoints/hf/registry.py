@@ -7,17 +7,21 @@ from pathlib import Path
 from typing import Any
 
 from gnomon.blocks import default_width
-from gnomon.checkpoints.hf.bart import BART, MARIAN
-from gnomon.checkpoints.hf.bert import BERT, ROBERTA
+from gnomon.checkpoints.hf.bart import BART, MARIAN, MBART, PEGASUS
+from gnomon.checkpoints.hf.bert import BERT, CAMEMBERT, ROBERTA, XLM_ROBERTA
 from gnomon.checkpoints.hf.bloom import BLOOM, MPT
 from gnomon.checkpoints.hf.family import Family
-from gnomon.checkpoints.hf.gemma import GEMMA3
+from gnomon.checkpoints.hf.gemma import GEMMA, GEMMA3
 from gnomon.checkpoints.hf.gpt2 import GPT2
+from gnomon.checkpoints.hf.gpt_bigcode import GPT_BIGCODE
+from gnomon.checkpoints.hf.gpt_neo import GPT_NEO
 from gnomon.checkpoints.hf.gpt_neox import GPT_NEOX
 from gnomon.checkpoints.hf.keys import Keys
 from gnomon.checkpoints.hf.llama import LLAMA, MISTRAL, QWEN2, QWEN3, SMOLLM3
 from gnomon.checkpoints.hf.opt import OPT
 from gnomon.checkpoints.hf.phi3 import PHI3
+from gnomon.checkpoints.hf.starcoder2 import STARCODER2
+from gnomon.checkpoints.hf.t5 import MT5
 from gnomon.checkpoints.hf.t5 import T5 as T5_FAMILY
 from gnomon.checkpoints.nearest import Lost, no_family
 from gnomon.errors import BadInput, BadValue, GnomonError, unknown
@@ -30,7 +34,8 @@ FAMILIES: Mapping[str, Family] = {
     family.name: family
     for family in (
         GPT2, GPT_NEOX, LLAMA, MISTRAL, QWEN2, QWEN3, SMOLLM3, GEMMA3, PHI3, BLOOM, MPT, OPT,
-        BERT, ROBERTA, T5_FAMILY, MARIAN, BART,
+        GPT_BIGCODE, GPT_NEO, GEMMA, STARCODER2,
+        BERT, ROBERTA, XLM_ROBERTA, CAMEMBERT, T5_FAMILY, MT5, MARIAN, BART, PEGASUS, MBART,
     )
 }  # fmt: skip
 

@@ -50,7 +50,7 @@ class Rotary:
 ANY = Rotary(partial=True, renamed={"su": "longrope"})
 #: by model_type
 ROTARY: Mapping[str, Rotary] = {
-    **dict.fromkeys(("llama", "mistral", "qwen2", "qwen3"), Rotary()),
+    **dict.fromkeys(("llama", "mistral", "qwen2", "qwen3", "gemma", "starcoder2"), Rotary()),
     "smollm3": Rotary(base=2000000.0),
     "gemma3_text": Rotary(base=1000000.0, kind_keys=("rope_type",), beside=False),
     "gemma3_text, layers with a window": Rotary(

@@ -1,7 +1,8 @@
-"""T5 (Raffel et al. 2020, arXiv:1910.10683), versions 1.0 and 1.1: one table of relative biases in each stack.
+"""T5 (Raffel et al. 2020, arXiv:1910.10683), versions 1.0 and 1.1, and mT5 (Xue et al. 2021, arXiv:2010.11934): one
+table of relative biases in each stack.
 
 1.0 has a tied head, whose input is scaled by d_model^-0.5; 1.1 has a head of its own and a gated feed-forward. In both
-attention does not divide by the root of its width.
+attention does not divide by the root of its width. mT5 is 1.1 with another vocabulary.
 """
 
 from typing import Any
@@ -14,12 +15,22 @@ from gnomon.models import ModelConfig
 from gnomon.positions import get
 
 
-def read(keys: Keys) -> ModelConfig:
+def read_t5(keys: Keys) -> ModelConfig:
+    """Whether the head is scaled follows from whether it was said to be tied."""
+    return _read(keys, keys.get("scale_decoder_outputs", bool, keys.get("tie_word_embeddings", bool, True)), "relu")
+
+
+def read_mt5(keys: Keys) -> ModelConfig:
+    """Never scaled. That library takes every file for tied, whatever it says."""
+    keys.get("tie_word_embeddings", bool, True)
+    return _read(keys, False, "gated-gelu")
+
+
+def _read(keys: Keys, scaled: bool, usual: str) -> ModelConfig:
     """A head of its own is known by its weights: newer files say "tied" even where there is one."""
     d_model, buckets = keys.size("d_model"), keys.size("relative_attention_num_buckets", default=32)
-    scaled = keys.get("scale_decoder_outputs", bool, keys.get("tie_word_embeddings", bool, True))
     distance = keys.size("relative_attention_max_distance", default=128)
-    gate, _, act = keys.get("feed_forward_proj", str, "relu").rpartition("-")
+    gate, _, act = keys.get("feed_forward_proj", str, usual).rpartition("-")
     if gate not in ("", "gated") or act not in ACTIVATIONS:
         raise BadInput(f"{keys.file}: {unknown('feed_forward_proj', act, ACTIVATIONS)}, with or without 'gated-'")
     activation: Any = "gelu_tanh" if gate and act == "gelu" else ACTIVATIONS[act]
@@ -39,19 +50,28 @@ def read(keys: Keys) -> ModelConfig:
     )  # fmt: skip
 
 
-def write(c: ModelConfig) -> dict[str, Any]:
-    """As T5; "gated-gelu" means the tanh form there."""
+def write_t5(c: ModelConfig) -> dict[str, Any]:
+    """As T5."""
+    return _write(c, "t5", "T5ForConditionalGeneration", tie_word_embeddings=c.head_scale != 1.0)
+
+
+def write_mt5(c: ModelConfig) -> dict[str, Any]:
+    """As mT5."""
+    return _write(c, "mt5", "MT5ForConditionalGeneration", tie_word_embeddings=True)
+
+
+def _write(c: ModelConfig, name: str, architecture: str, **more: Any) -> dict[str, Any]:
+    """ "gated-gelu" means the tanh form there."""
     act = "gelu" if c.gated and c.activation == "gelu_tanh" else activation_name(c.activation, "gelu_new")
     options = c.per_layer(c.n_layers)[0].options
     return {
-        "architectures": ["T5ForConditionalGeneration"], "model_type": "t5", "vocab_size": c.vocab_size,
+        "architectures": [architecture], "model_type": name, "vocab_size": c.vocab_size,
         "d_model": c.d_model, "d_kv": c.d_model // c.n_heads if c.d_head is None else c.d_head, "d_ff": c.d_ff,
         "num_layers": c.n_layers, "num_decoder_layers": c.depth, "num_heads": c.n_heads,
         "relative_attention_num_buckets": options.get("n_buckets", 32),
         "relative_attention_max_distance": options.get("max_distance", 128), "dropout_rate": c.dropout,
         "layer_norm_epsilon": c.norm_eps, "feed_forward_proj": f"gated-{act}" if c.gated else act,
-        "tie_word_embeddings": c.head_scale != 1.0, "is_encoder_decoder": True, "decoder_start_token_id": 0,
-        "pad_token_id": 0,
+        "is_encoder_decoder": True, "decoder_start_token_id": 0, "pad_token_id": 0, **more,
     }  # fmt: skip
 
 
@@ -77,31 +97,30 @@ def _ffn(theirs: str, ours: str) -> list[Line]:
 _BIAS = "block.0.layer.0.SelfAttention.relative_attention_bias.weight"
 _ENCODER, _DECODER = ("encoder.block.*.layer", "encoder.blocks.*"), ("decoder.block.*.layer", "decoder.blocks.*")
 
-T5 = Family(
-    "t5", read, write,
-    lines(
-        line("shared.weight", "input.tokens.weight"),
-        line(f"encoder.{_BIAS}", "encoder.positions.0.weight"),
-        line(f"decoder.{_BIAS}", "decoder.positions.0.weight"),
-        *(_attention(f"{theirs}.0.SelfAttention", f"{ours}.attention") for theirs, ours in (_ENCODER, _DECODER)),
-        *(
-            line(f"{theirs}.0.layer_norm.weight", f"{ours}.around_attention.norm.weight")
-            for theirs, ours in (_ENCODER, _DECODER)
-        ),
-        _attention(f"{_DECODER[0]}.1.EncDecAttention", f"{_DECODER[1]}.cross"),
-        line(f"{_DECODER[0]}.1.layer_norm.weight", f"{_DECODER[1]}.around_cross.norm.weight"),
-        _ffn(f"{_ENCODER[0]}.1", _ENCODER[1]),
-        _ffn(f"{_DECODER[0]}.2", _DECODER[1]),
-        line("encoder.final_layer_norm.weight", "encoder.norm.weight"),
-        line("decoder.final_layer_norm.weight", "decoder.norm.weight"),
-        line("lm_head.weight", "head.weight"),
+TABLE = lines(
+    line("shared.weight", "input.tokens.weight"),
+    line(f"encoder.{_BIAS}", "encoder.positions.0.weight"),
+    line(f"decoder.{_BIAS}", "decoder.positions.0.weight"),
+    *(_attention(f"{theirs}.0.SelfAttention", f"{ours}.attention") for theirs, ours in (_ENCODER, _DECODER)),
+    *(
+        line(f"{theirs}.0.layer_norm.weight", f"{ours}.around_attention.norm.weight")
+        for theirs, ours in (_ENCODER, _DECODER)
     ),
-    twins={
-        "encoder.embed_tokens.weight": "shared.weight", "decoder.embed_tokens.weight": "shared.weight",
-        "lm_head.weight": "shared.weight",
-    },
-    # once written by mistake: cross-attention has no distances
-    harmless=(r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight",),
+    _attention(f"{_DECODER[0]}.1.EncDecAttention", f"{_DECODER[1]}.cross"),
+    line(f"{_DECODER[0]}.1.layer_norm.weight", f"{_DECODER[1]}.around_cross.norm.weight"),
+    _ffn(f"{_ENCODER[0]}.1", _ENCODER[1]),
+    _ffn(f"{_DECODER[0]}.2", _DECODER[1]),
+    line("encoder.final_layer_norm.weight", "encoder.norm.weight"),
+    line("decoder.final_layer_norm.weight", "decoder.norm.weight"),
+    line("lm_head.weight", "head.weight"),
 )  # fmt: skip
+TWINS = dict.fromkeys(("encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight"), "shared.weight")
+#: once written by mistake: cross-attention has no distances
+MISTAKE = r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight"
 
-__all__ = ["T5"]
+T5, MT5 = (
+    Family(name, reads, writes, TABLE, twins=TWINS, harmless=(MISTAKE,))
+    for name, reads, writes in (("t5", read_t5, write_t5), ("mt5", read_mt5, write_mt5))
+)
+
+__all__ = ["MT5", "T5"]
