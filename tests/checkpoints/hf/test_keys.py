@@ -179,6 +179,17 @@ def test_a_part_of_a_head_is_refused_where_that_library_turns_all_of_it(family, 
         read(data | told)
 
 
+@pytest.mark.parametrize("family", ["qwen2", "qwen3", "smollm3"])
+def test_windows_that_layer_types_names_and_the_switch_denies_are_refused(family):
+    """Some kernels of that library hide far tokens then, and others do not."""
+    data = whole_config(first_case(family))
+    data |= {"layer_types": ["sliding_attention", *["full_attention"] * (data["num_hidden_layers"] - 1)]}
+    for denied in ({"use_sliding_window": False, "sliding_window": 4}, {"sliding_window": None}):
+        with pytest.raises(BadInput, match="layer_types names layers with a window"):
+            read(data | denied)
+    assert read(data | {"use_sliding_window": True, "sliding_window": 4}).window[0] == 4
+
+
 def test_capped_scores_are_refused_where_that_librarys_code_never_caps_them():
     with pytest.raises(BadInput, match=r"attn_logit_softcapping is 50\.0; .*only without it"):
         read(whole_config(first_case("gemma3_text")) | {"attn_logit_softcapping": 50.0})

@@ -154,6 +154,15 @@ def test_an_extended_gemma_is_scaled_where_it_sees_all_and_is_read_there_so(tmp_
     assert difference(new, tmp_path / "out") <= 1
 
 
+def test_a_gemma_without_windows_is_read_there_too(tmp_path):
+    """That library builds a mask with a window for every Gemma 3, whether a layer uses it or not."""
+    one = next(one for one in ALL if one.family == "gemma3_text")
+    base = loaded(one.model(), tmp_path / "theirs").config
+    full = next(spec for spec, window in zip(base.per_layer(2), base.windows(2), strict=True) if window is None)
+    model = drawn(build(gn.ModelConfig.from_dict(base.to_dict() | {"window": None, "position": full.to_dict()})))
+    assert difference(model, tmp_path / "out", "gemma3_text") <= 1
+
+
 def test_the_table_of_rotary_settings_has_every_family_that_turns():
     assert {name.partition(",")[0] for name in ROTARY} <= set(FAMILIES)
     assert [name for name, rotary in ROTARY.items() if rotary.partial] == ["gpt_neox", "phi3"]

@@ -30,6 +30,7 @@ from gnomon.models import ModelConfig
 from gnomon.positions import Spec
 
 KINDS = ("sliding", "full")
+WINDOW = 4096  # the family's own; that library builds a mask of this width even where no layer has a window
 NEAR, FAR = ROTARY["gemma3_text, layers with a window"], ROTARY["gemma3_text"]
 
 
@@ -70,7 +71,7 @@ def read(keys: Keys) -> ModelConfig:
     keys.get("_sliding_window_pattern", int, None)
     usual = ["sliding_attention" if (n + 1) % every else "full_attention" for n in range(n_layers)]
     sliding = [is_sliding(keys, kind) for kind in keys.per_layer("layer_types", n_layers, usual)]
-    window = keys.size("sliding_window", default=None if "sliding_window" in keys.data else 4096)
+    window = keys.size("sliding_window", default=None if "sliding_window" in keys.data else WINDOW)
     if window is None and any(sliding):
         raise BadInput(f"{keys.file}: layer_types names layers with a window, and sliding_window is null")
     near, far = _ropes(keys, d_head)
@@ -116,7 +117,7 @@ def write(c: ModelConfig) -> dict[str, Any]:
         "hidden_activation": activation_name(c.activation), "rms_norm_eps": c.norm_eps,
         "initializer_range": c.init_std, "attention_dropout": c.dropout, "attention_bias": bool(c.qkv_bias),
         "tie_word_embeddings": c.tied, "query_pre_attn_scalar": _whole(round(scale**-2, 6)),
-        "sliding_window": sliding["sliding_window"], "layer_types": sliding["layer_types"],
+        "sliding_window": sliding["sliding_window"] or WINDOW, "layer_types": sliding["layer_types"],
         "rope_local_base_freq": write_rope(near, d_head, None, NEAR)["rope_theta"],
         **write_rope(far, d_head, c.max_positions, FAR),
     }  # fmt: skip
