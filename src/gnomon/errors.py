@@ -6,6 +6,7 @@ Every message says what was given, what was expected and what to do about it.
 import inspect
 import re
 import reprlib
+import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache, wraps
@@ -31,7 +32,14 @@ class BadInput(GnomonError):
 
 
 class Terminated(KeyboardInterrupt):
-    """A SIGTERM asked a training to end, and it has saved (the command line exits with 143); Ctrl-C raises the base."""
+    """A signal asked a training to end, and it has saved; Ctrl-C raises the base.
+
+    The command line exits with 128 and the signal's number, as a shell would: 143 for SIGTERM.
+    """
+
+    def __init__(self, number: int = signal.SIGTERM) -> None:
+        super().__init__()
+        self.signal = signal.Signals(number)
 
 
 def unknown(kind: str, given: str, known: Iterable[str], also: Mapping[str, str] | None = None) -> BadValue:

@@ -11,6 +11,8 @@ from gnomon.cli import main
 AddCommand = Callable[[str, str], None]
 
 RAISES = """
+import signal
+
 import click
 from gnomon.errors import BadInput, BadValue, Terminated
 
@@ -23,7 +25,7 @@ def command(ctx, what, as_json):
         ctx.exit(1)
     raise {"value": BadValue("no such\\nthing"), "input": BadInput("half a file"), "interrupt": KeyboardInterrupt(),
            "missing": FileNotFoundError(2, "No such file or directory", "a.txt"), "full": OSError(28, "No space left"),
-           "bug": ZeroDivisionError(), "terminated": Terminated(),
+           "bug": ZeroDivisionError(), "terminated": Terminated(), "hung up": Terminated(signal.SIGHUP),
            "hostile": BadValue("no such " + "9" * 5000 + " thing"),
            "hostile words": BadValue("given '" + "a " * 2500 + "': no"),
            "memory": RuntimeError("DefaultCPUAllocator: can't allocate memory")}[what]

@@ -20,6 +20,7 @@ CASES = {
     "full": (3, "No space left"),
     "interrupt": (130, "interrupted"),
     "terminated": (143, "ended by SIGTERM"),
+    "hung up": (129, "ended by SIGHUP"),
     "memory": (
         3,
         "this needs more memory than there is: choose smaller sizes (DefaultCPUAllocator: can't allocate memory)",
@@ -32,7 +33,7 @@ CASES = {
 @pytest.mark.parametrize(("what", "expected"), CASES.items(), ids=CASES)
 def test_a_failure_is_one_line_and_its_code(raises, what, expected):
     result = CliRunner().invoke(cli, ["raises", what])
-    kind = "" if what in ("interrupt", "terminated") else "error: "  # whoever interrupts has made no error
+    kind = "" if what in ("interrupt", "terminated", "hung up") else "error: "  # whoever interrupts has made no error
     assert (result.exit_code, result.stderr) == (expected[0], f"gnomon: {kind}{expected[1]}\n")
     assert result.stdout == ""
 

@@ -25,18 +25,34 @@ def test_the_first_asks_and_the_second_ends(capsys):
             press()
 
 
-def test_a_sigterm_asks_like_ctrl_c_and_the_second_does_what_it_did(capsys):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+def test_other_ends_ask_like_ctrl_c_and_the_second_does_what_it_did(capsys, number):
+    """Schedulers send SIGTERM; a terminal that is closed sends SIGHUP."""
     ended = []
-    before = signal.signal(signal.SIGTERM, lambda number, frame: ended.append(number))
+    before = signal.signal(number, lambda number, frame: ended.append(number))
     try:
         with signals_ask("wait") as asked:
-            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), number)
             assert type(asked()) is Terminated
-            assert capsys.readouterr().err == "\nSIGTERM: wait\n"
-            os.kill(os.getpid(), signal.SIGTERM)
-            assert ended == [signal.SIGTERM]
+            assert asked().signal is number
+            assert capsys.readouterr().err == f"\n{number.name}: wait\n"
+            os.kill(os.getpid(), number)
+            assert ended == [number]
     finally:
-        assert signal.signal(signal.SIGTERM, before) is not before
+        assert signal.signal(number, before) is not before
+
+
+def test_a_signal_that_is_ignored_stays_ignored():
+    """nohup ignores SIGHUP so that a run outlives its terminal, and shells SIGINT for what runs in the background."""
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGHUP, signal.SIGINT)}
+    try:
+        with signals_ask("wait") as asked:
+            for number in before:
+                os.kill(os.getpid(), number)
+            assert asked() is None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def test_afterwards_ctrl_c_is_what_it_was():

@@ -1,10 +1,12 @@
 """Stopping and going on is not stopping: the same weights, losses and rates, bit for bit, from wherever it stopped."""
 
 import errno
+import io
 import json
 import os
 import shutil
 import signal
+import sys
 import threading
 from dataclasses import fields, replace
 from pathlib import Path
@@ -320,6 +322,17 @@ def test_a_sigterm_saves_and_the_run_goes_on_from_there(text, build, config, tmp
     with pytest.raises(Terminated):
         train(build(), text.task(config()), config(), tmp_path / "run", quiet=True)
     assert read_state(tmp_path / "run").step == 4
+
+
+def test_a_run_goes_on_when_nobody_can_read_what_it_says(text, build, config, tmp_path, monkeypatch):
+    """Its terminal was closed, or the pipe that it writes into."""
+
+    class Gone(io.StringIO):
+        def write(self, text):
+            raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(sys, "stderr", Gone())
+    assert train(build(), text.task(config()), config(steps=2), tmp_path / "run").steps == 2
 
 
 def test_a_save_that_fails_leaves_the_old_state_and_nothing_else(text, build, config, tmp_path, monkeypatch):

@@ -6,6 +6,7 @@
 | 1 | a threshold was missed: the command ran and the answer is "no" (the command calls `ctx.exit(THRESHOLD)`) |
 | 2 | wrong usage, option or configuration |
 | 3 | a file, folder, corpus or checkpoint that cannot be used; a disk or a memory that is full |
+| 129 | a training was ended by SIGHUP, as its terminal was closed, and has saved |
 | 130 | interrupted (Ctrl-C) |
 | 141 | whoever read the output went away (`gnomon positions | head -1`): nothing is printed |
 | 143 | a training was ended by SIGTERM, which schedulers send, and has saved |
@@ -24,7 +25,8 @@ import click
 from gnomon.cli.output import print_json
 from gnomon.errors import BadValue, GnomonError, Terminated, shortened
 
-THRESHOLD, USAGE, INPUT, INTERRUPTED, PIPE_CLOSED, TERMINATED = 1, 2, 3, 130, 141, 143
+THRESHOLD, USAGE, INPUT, INTERRUPTED, PIPE_CLOSED = 1, 2, 3, 130, 141
+ENDED_BY = 128  #: and the number of the signal
 
 
 def _message(error: Exception) -> str:
@@ -52,7 +54,8 @@ def _memory_ran_out(error: Exception) -> bool:
 
 def _report(kind: str, message: str, exit_code: int, as_json: bool) -> click.exceptions.Exit:
     line = shortened(" ".join(message.split()))
-    click.echo(f"gnomon: {'' if exit_code in (INTERRUPTED, TERMINATED) else 'error: '}{line}", err=True)
+    with suppress(OSError):  # a closed terminal may be what is reported
+        click.echo(f"gnomon: {'' if exit_code > ENDED_BY else 'error: '}{line}", err=True)
     if as_json:
         with suppress(OSError):  # a full disk is what may be reported
             print_json({"error": {"kind": kind, "message": line, "exit_code": exit_code}})
@@ -73,8 +76,8 @@ def failures_reported(as_json: bool) -> Iterator[None]:
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115  the interpreter flushes it on its way out
         raise click.exceptions.Exit(PIPE_CLOSED) from None
-    except Terminated:
-        raise _report("Terminated", "ended by SIGTERM", TERMINATED, as_json) from None
+    except Terminated as ended:
+        raise _report("Terminated", f"ended by {ended.signal.name}", ENDED_BY + ended.signal, as_json) from None
     except KeyboardInterrupt:
         raise _report("Interrupted", "interrupted", INTERRUPTED, as_json) from None
     except (MemoryError, RuntimeError) as error:
@@ -90,4 +93,4 @@ def failures_reported(as_json: bool) -> Iterator[None]:
         raise _report(type(error).__name__, _message(error), _exit_code(error), as_json) from error
 
 
-__all__ = ["INPUT", "INTERRUPTED", "PIPE_CLOSED", "TERMINATED", "THRESHOLD", "USAGE", "failures_reported"]
+__all__ = ["ENDED_BY", "INPUT", "INTERRUPTED", "PIPE_CLOSED", "THRESHOLD", "USAGE", "failures_reported"]

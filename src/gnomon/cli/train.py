@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,7 +88,7 @@ def command(
 ) -> None:
     """Train a model on SOURCES: files, folders, JSONL, - for standard input, or stdlib.
 
-    stdlib, the default, is the source text of this machine's Python library. Ctrl-C or SIGTERM saves and stops;
+    stdlib, the default, is the source text of this machine's Python library. Ctrl-C, SIGTERM or SIGHUP saves and stops;
     --resume RUN goes on as if nothing had happened. Every setting can be given as --set train.warmup=200,
     --set model.d_model=256 or --set position.base=1e6, or under the same names in a TOML file. With --task it learns
     something else than a text. --from MODEL fine-tunes a model instead of a new one, for example one that gnomon
@@ -208,7 +208,8 @@ def _way_on(folder: Path, lang: str) -> Iterator[None]:
     except KeyboardInterrupt:
         again = imports_again(click.get_current_context())
         command = f"gnomon train --resume {shlex.quote(str(folder))}{again}"
-        click.echo(words("train", lang)("go_on", command=command), err=True)
+        with suppress(OSError):  # the terminal may be what ended it
+            click.echo(words("train", lang)("go_on", command=command), err=True)
         raise
 
 

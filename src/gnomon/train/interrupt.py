@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, politely: the first one asks, the second one ends."""
+"""Ctrl-C, SIGTERM and SIGHUP, politely: the first one asks, the second one ends."""
 
 import signal
 import sys
@@ -10,17 +10,19 @@ from types import FrameType
 from gnomon.errors import Terminated
 
 NAMES = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
+if sys.platform != "win32":
+    NAMES[signal.SIGHUP] = "SIGHUP"  # the terminal was closed, or its connection broke
 
 
 @contextmanager
 def signals_ask(message: str) -> Iterator[Callable[[], KeyboardInterrupt | None]]:
-    """Within the block the first Ctrl-C or SIGTERM prints its name and `message`, and the yielded function returns what
-    is to be raised for it, which is None before; another one does what it did before. Outside the main thread, where
-    signals cannot be caught, nothing is ever asked."""
+    """Within the block the first of these signals prints its name and `message`, and the yielded function returns what
+    is to be raised for it, which is None before; another one does what it did before. A signal that is ignored, as
+    nohup has it, stays ignored. Outside the main thread, where signals cannot be caught, nothing is ever asked."""
     asked: list[KeyboardInterrupt] = []
 
     def on_signal(number: int, frame: FrameType | None) -> None:
-        asked.append(Terminated() if number == signal.SIGTERM else KeyboardInterrupt())
+        asked.append(KeyboardInterrupt() if number == signal.SIGINT else Terminated(number))
         put_back()
         with suppress(OSError):  # nobody may be listening any more
             print(f"\n{NAMES[signal.Signals(number)]}: {message}", file=sys.stderr, flush=True)
@@ -33,7 +35,8 @@ def signals_ask(message: str) -> Iterator[Callable[[], KeyboardInterrupt | None]
         yield lambda: None
         return
     before = {number: signal.getsignal(number) or signal.SIG_DFL for number in NAMES}
-    for number in NAMES:
+    before = {number: handler for number, handler in before.items() if handler != signal.SIG_IGN}
+    for number in before:
         signal.signal(number, on_signal)
     try:
         yield lambda: asked[0] if asked else None

@@ -7,7 +7,7 @@ step s does depends on the config, the task and s alone.
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -58,7 +58,7 @@ def train(
     origin  kept in the state of the run for whoever resumes it: for example where the data came from
     quiet   no progress bar and no samples on standard error
 
-    The first Ctrl-C, or a SIGTERM, ends the step, saves and raises KeyboardInterrupt; the second one quits at once.
+    The first Ctrl-C, SIGTERM or SIGHUP ends the step, saves and raises KeyboardInterrupt; the second one quits at once.
     Raises BadValue for a folder that already holds something, for a model that cannot learn this task, and where the
     loss stops being a number (the folder then holds the last good save); BadInput where another process writes there.
     """
@@ -147,7 +147,8 @@ def _progress(config: TrainConfig, start: int, quiet: bool) -> "tqdm[None]":
 
 def _say(text: str, quiet: bool) -> None:
     if not quiet:
-        tqdm.write(text, file=sys.stderr)
+        with suppress(OSError):  # the terminal is gone, or whoever read the pipe: no reason to lose a run
+            tqdm.write(text, file=sys.stderr)
 
 
 __all__ = ["METRICS", "PLOT", "Report", "resume", "train"]

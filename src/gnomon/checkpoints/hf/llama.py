@@ -130,8 +130,8 @@ def windows(keys: Keys, sliding: list[bool]) -> Window:
     if keys.get("use_sliding_window", bool, False) is False or window is None:
         if keys.has("layer_types") and any(sliding):  # there, some kernels hide far tokens and others do not
             raise BadInput(
-                f"{keys.file}: layer_types names layers with a window, but sliding_window is null or use_sliding_window "
-                "false: give both, or call every layer full_attention"
+                f"{keys.file}: layer_types names layers with a window, but sliding_window is null or "
+                "use_sliding_window false: give both, or call every layer full_attention"
             )
         return None
     return one_window([window if on else None for on in sliding])
