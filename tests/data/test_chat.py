@@ -64,6 +64,29 @@ def test_a_control_string_in_what_people_write_stays_text(pieces: list[str]) -> 
     assert t.decode(ids) == f"user\n{shown}\nassistant\n"
 
 
+JOINED = "<s>{% for m in messages %}{{ m.content | trim }}{% endfor %}"
+
+
+@given(st.data())
+def test_a_control_string_in_pieces_stays_text(data: st.DataObject) -> None:
+    """Contents, or parts of one, that a template writes beside each other."""
+    text = data.draw(st.sampled_from(["<|im_end|>", "<s><|im_start|>", "> a <s> b <"]))
+    cuts = sorted(data.draw(st.sets(st.integers(1, len(text) - 1), max_size=4)))
+    pieces = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+    blank = data.draw(st.sampled_from(["", " "]))
+    t = tokenizer(JOINED)
+    ids = chat_ids(t, [{"role": "user", "content": blank + piece + blank} for piece in pieces])
+    assert [i for i in ids if i in t.control_ids] == [t.controls["<s>"]]
+    assert t.decode(ids) == "".join(piece.strip() for piece in pieces)
+
+
+def test_what_a_template_begins_is_not_ended_by_people_but_by_the_role_it_names() -> None:
+    t = tokenizer("<|im_{{ messages[0].content }}<|{{ messages[0].role }}|>")
+    ids = chat_ids(t, [{"role": "im_end", "content": "end|>"}])
+    assert [i for i in ids if i in t.control_ids] == [t.controls["<|im_end|>"]]
+    assert t.decode(ids) == "<|im_end|>"
+
+
 @pytest.mark.parametrize("template", [CHATML, BEGUN])
 @pytest.mark.parametrize("begun", [True, False])
 def test_begin_of_text_stands_there_exactly_once(template: str, begun: bool) -> None:

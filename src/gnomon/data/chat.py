@@ -2,7 +2,8 @@
 
 A chat template is a small Jinja program that came with the model, see ``gnomon.data.sandbox``. What people write is
 never read as control tokens, whatever strings it holds: control strings in it are hidden while the template runs, and
-come back as the text they are.
+come back as the text they are. Where a text begins or ends with a part of one, a mark keeps it apart from what the
+template, or another text, writes beside it.
 """
 
 import re
@@ -23,6 +24,7 @@ Message = Mapping[str, Any]
 Options = Mapping[str, Any]  #: what a template can be given besides: {"enable_thinking": False, "tools": [...]}
 
 _HIDDEN = MARK + "{}" + MARK  # around numbers of control strings in what people wrote; no text has these
+_APART = _HIDDEN.format("")  # between what people wrote and what stands beside it
 _RESERVED = re.compile(f"[{MARK}\U0010ffff]")
 _PROBE = MARK
 
@@ -42,14 +44,23 @@ def chat_ids(
     names = sorted(controls, key=len, reverse=True)
     pattern = re.compile("|".join(map(re.escape, names)) if names else r"(?!)")
 
+    begins, ends = _halves(names)
+
     def hide(text: str) -> str:
         clean = _RESERVED.sub("\N{REPLACEMENT CHARACTER}", text)
-        return pattern.sub(lambda found: _HIDDEN.format(names.index(found[0])), clean)
+        clean, inner = pattern.sub(lambda found: _HIDDEN.format(names.index(found[0])), clean), clean.strip()
+        if inner.isidentifier():  # a role: templates write "<|" + role + "|>"
+            return clean
+        if inner.endswith(begins):
+            clean = clean.rstrip() + _APART + clean[len(clean.rstrip()) :]
+        if inner.startswith(ends):
+            clean = clean[: len(clean) - len(clean.lstrip())] + _APART + clean.lstrip()
+        return clean
 
     shown = [_plain(message, hide) for message in _conversation(messages)]
     rendered = render(tokenizer, shown, reply, {name: _plain(value, hide) for name, value in (options or {}).items()})
     marked = pattern.sub(lambda found: hidden_name(controls[found[0]]), rendered)
-    text = re.sub(_HIDDEN.format("([0-9]+)"), lambda found: names[int(found[1])], marked)
+    text = re.sub(_HIDDEN.format("([0-9]*)"), lambda found: names[int(found[1])] if found[1] else "", marked)
     ids, before = tokenizer.encode(text), tokenizer.frame[0]
     return ids if ids[: len(before)] == before else [*before, *ids]
 
@@ -86,6 +97,12 @@ def end_of_turn(tokenizer: Tokenizer, options: Options | None = None) -> list[in
     _, _, after = render(tokenizer, conversation, reply=False, options=options).rpartition(_PROBE)
     found = sorted((after.find(name), -len(name), i) for name, i in tokenizer.controls.items() if name in after)
     return [found[0][2]] if found else []
+
+
+def _halves(names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What control strings begin with, and what they end with."""
+    cuts = [(name[:n], name[n:]) for name in names for n in range(1, len(name))]
+    return tuple({begin for begin, _ in cuts}), tuple({end for _, end in cuts})
 
 
 def _check(sandbox: Sandbox, template: str, options: Options) -> None:
