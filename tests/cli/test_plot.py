@@ -33,6 +33,8 @@ HUGE = [
     "learned --view similarity --length 2000000", "rope --d-head 2147483647", "rope --view scores --d-head 1000000",
     "alibi --n-heads 2147483647", "alibi --length 2147483647 --n-heads 100", "t5 --length 2000000",
     "t5 --n-heads 2147483647", "t5 --view bias --n-heads 2147483647", "scaling --keys 2147483647",
+    "mask --length 2147483647", "norm --layers 2147483647", "norm --view batch --d-model 2147483647",
+    "sinusoidal --view curves --length 2147483647", "rope --view clock --d-head 2147483647",
 ]  # fmt: skip
 
 
@@ -49,7 +51,7 @@ def test_what_does_not_fit_into_memory_is_refused_before_it_is_made(tmp_path, ar
     ("what", "view"),
     [
         ("sinusoidal", "table"), ("learned", "table"), ("rope", "wavelengths"), ("alibi", "bias"),
-        ("t5", "buckets"), ("scaling", "scaling"),
+        ("t5", "buckets"), ("scaling", "scaling"), ("mask", "mask"), ("norm", "gradient"),
     ],
 )  # fmt: skip
 def test_each_has_a_picture_of_its_own(tmp_path, what, view):

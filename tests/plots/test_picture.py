@@ -30,6 +30,21 @@ def _model(**changes):
     return model
 
 
+def _encoder():
+    torch.manual_seed(0)
+    model = gn.EncoderOnly(257, 16, 2, 2, position="learned", max_positions=8, input_norm="layernorm", head="labels",
+                           n_classes=3).eval()  # fmt: skip
+    model.tokenizer, model.labels = gn.Tokenizer.bytes(), ("name", "word", "number")
+    return model
+
+
+def _translator():
+    torch.manual_seed(0)
+    model = gn.EncoderDecoder(257, 16, 2, 2, position="sinusoidal").eval()
+    model.tokenizer = gn.Tokenizer.bytes()
+    return model
+
+
 def _by_position(lang, edges=(0, 8, 16, 32, 64), short=5):
     nats = [Measure(3 - n / 4, 2.9 - n / 4, 3.1 - n / 4, 8) for n in range(len(edges))]
     stretches = [Stretch(a, b, nats[n]) for n, (a, b) in enumerate(itertools.pairwise(edges))]
@@ -57,11 +72,23 @@ PICTURES = {
     "inspect rope": lambda lang: plots.inspect(_model(), "dog").picture(lang),
     "inspect sinusoidal": lambda lang: plots.inspect(_model(position="sinusoidal"), "mordió $5").picture(lang),
     "inspect none": lambda lang: plots.inspect(_model(position="none"), "dog" * 20).picture(lang),
+    "inspect an encoder": lambda lang: plots.inspect(_encoder(), "dog").picture(lang),
+    "inspect a translator": lambda lang: plots.inspect(_translator(), "dog", target="perro").picture(lang),
     "order": lambda lang: plots.order(lang, ("rope",)).picture(),
+    "masks": lambda lang: plots.mask(lang=lang),
+    "mask": lambda lang: plots.mask("packed", lang=lang),
+    "curves": lambda lang: plots.curves(lang=lang),
+    "clock": lambda lang: plots.clock("rope", lang=lang),
+    "gradient": lambda lang: plots.gradient(layers=4, d_model=16, lang=lang),
+    "batch": lambda lang: plots.batch(lang=lang),
     "by position": _by_position,
     "by position, one ends early": lambda lang: _by_position(lang, (0, 64, 128, 256, 512, 1024, 2048), 4),
     "map": _map,
 }
+
+
+SLOW = {"inspect an encoder", "inspect a translator", "masks", "mask", "curves", "clock", "gradient", "batch"}
+NAMES = [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in PICTURES]
 
 
 @cache
@@ -83,7 +110,7 @@ def texts(figure):
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)
-@pytest.mark.parametrize("name", PICTURES)
+@pytest.mark.parametrize("name", NAMES)
 def test_no_text_leaves_the_page_and_no_two_labels_overlap(name, lang):
     """Tick labels outside an axis' limits are not drawn, and are left out here too."""
     figure = picture(name, lang).figure
@@ -100,7 +127,7 @@ def test_no_text_leaves_the_page_and_no_two_labels_overlap(name, lang):
 
 
 @pytest.mark.parametrize("lang", ["es", *(pytest.param(lang, marks=pytest.mark.slow) for lang in ("en", "pt"))])
-@pytest.mark.parametrize("name", PICTURES)
+@pytest.mark.parametrize("name", NAMES)
 def test_numbers_in_a_picture_are_those_of_its_language(name, lang):
     """A decimal comma in Spanish and Portuguese, a point in English; four digits and more in groups of three."""
     shown = [text.get_text() for text, _ in texts(picture(name, lang).figure)] + [picture(name, lang).alt]
@@ -109,7 +136,7 @@ def test_numbers_in_a_picture_are_those_of_its_language(name, lang):
 
 
 @pytest.mark.slow  # each in three languages
-@pytest.mark.parametrize("name", PICTURES)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_picture_says_in_words_what_it_shows(name):
     said = {picture(name, lang).alt for lang in LANGUAGES}
     assert len(said) == len(LANGUAGES)

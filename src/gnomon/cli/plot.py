@@ -1,4 +1,4 @@
-"""`gnomon plot WHAT`: draw an encoding, why scores are scaled, or where a translator looks, into a PNG or SVG file."""
+"""`gnomon plot WHAT`: draw encodings, masks, what a norm does, why scores are scaled, where a translator looks."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,8 +25,18 @@ VIEWS = {
     "buckets": ("length", "n_heads", "causal"),
     "scaling": ("d_k", "keys", "seed"),
     "alignment": ("source", "target"),
+    "curves": ("length", "d_model", "d_head"),
+    "clock": ("d_model", "d_head"),
+    "mask": ("length", "kind", "window"),
+    "gradient": ("layers", "d_model", "seed"),
+    "batch": ("d_model", "seed"),
 }
-SIZES = ("length", "trained", "d_model", "d_head", "n_heads", "causal", "d_k", "keys", "seed", "source", "target")
+#: what is drawn without an encoding -> its views, the default first
+OTHERS = {"scaling": ["scaling"], "mask": ["mask"], "norm": ["gradient", "batch"], "alignment": ["alignment"]}
+SIZES = (
+    "length", "trained", "d_model", "d_head", "n_heads", "causal", "d_k", "keys", "seed", "source", "target",
+    "kind", "window", "layers",
+)  # fmt: skip
 SIZE = click.IntRange(1, 2**31 - 1)
 
 
@@ -48,6 +58,11 @@ SIZE = click.IntRange(1, 2**31 - 1)
 @click.option("--causal/--bidirectional", default=True, help="Looking back only, or to both sides (bias, buckets).")
 @click.option("--d-k", type=SIZE, help="Head width of the scores drawn (scaling).")
 @click.option("--keys", type=SIZE, help="Keys under the softmax (scaling).")
+@click.option(
+    "--kind", help="causal, bidirectional, padding, packed, window, prefix; or several: packed+window (mask)."
+)
+@click.option("--window", type=SIZE, help="Tokens of a window, itself included (mask).")
+@click.option("--layers", type=SIZE, help="Layers of the stack (norm).")
 @click.option("--source", help="The text whose translation is looked at (alignment).")
 @click.option("--target", help="The translation.  [default: what the model writes (alignment)]")
 @click.option(
@@ -70,14 +85,16 @@ def command(
     as_json: bool,
     **_: object,
 ) -> None:
-    """Draw WHAT: the name of an encoding, "scaling", or "alignment".
+    """Draw WHAT: the name of an encoding, "mask", "norm", "scaling", or "alignment".
 
     \b
-    sinusoidal  table, similarity, wavelengths
+    sinusoidal  table, similarity, wavelengths, curves, clock
     learned     table, similarity
-    rope        wavelengths, scores
+    rope        wavelengths, scores, curves, clock
     alibi       bias
     t5          buckets, bias
+    mask        who may see whom: all kinds, or those of --kind
+    norm        gradient (by layer, norm before or after), batch (layer norm beside batch norm)
     scaling     why scores are divided by the root of the head width
     alignment   what a trained translator looks at: --run RUN --source TEXT
     """
@@ -93,8 +110,7 @@ def command(
     for name in typed:
         if name not in VIEWS[view]:
             raise BadValue(f"--{name.replace('_', '-')} means nothing to the view {view!r} of {what}")
-    drawn = _translator(run, settings, typed) if what == "alignment" else _encoding(what, settings, run, typed)
-    picture = _draw(view, drawn, typed | {"lang": lang})
+    picture = _draw(view, *_drawn(what, settings, run, typed), **typed, lang=lang)
     picture.save(output)
     if as_json:
         print_json({"what": what, "view": view, "lang": lang, "file": output, "alt": picture.alt, **picture.facts})
@@ -107,10 +123,10 @@ def _views(what: str) -> list[str]:
     from gnomon.glossary import synonyms
     from gnomon.positions import T5, RoPE, Sinusoidal, encoding, names
 
-    if what in ("scaling", "alignment"):
-        return [what]
+    if what in OTHERS:
+        return OTHERS[what]
     if what not in names():
-        raise unknown("thing to plot", what, [*names(), "scaling", "alignment"], synonyms())
+        raise unknown("thing to plot", what, [*names(), *OTHERS], synonyms())
     cls = encoding(what)
     of_place: dict[str, list[str]] = {
         "nowhere": [], "input": ["table", "similarity"], "rotation": ["scores"], "score": ["bias"],
@@ -119,24 +135,32 @@ def _views(what: str) -> list[str]:
     if not views:
         raise BadValue(f"{what!r} adds, turns and subtracts nothing: there is nothing to draw")
     if cls is Sinusoidal:
-        return [*views, "wavelengths"]
+        return [*views, "wavelengths", "curves", "clock"]
     if cls is RoPE:
-        return ["wavelengths", *views]
+        return ["wavelengths", *views, "curves", "clock"]
     return ["buckets", *views] if cls is T5 else views
+
+
+def _drawn(what: str, settings: tuple[str, ...], run: Path | None, typed: dict[str, Any]) -> list[object]:
+    """What the drawing function is given first: a model, an encoding, or nothing."""
+    if what == "alignment":
+        return [_translator(run, settings, typed)]
+    if what not in OTHERS:
+        return [_encoding(what, settings, run, typed)]
+    if settings or run is not None:
+        raise BadValue(f"{what} draws no encoding: --set and --run mean nothing to it")
+    kind = typed.pop("kind", None)
+    return [] if kind is None else [kind.replace("+", " ").replace(",", " ").split()]
 
 
 def _encoding(
     what: str, settings: tuple[str, ...], run: Path | None, typed: dict[str, object]
-) -> "Spec | PositionEncoding | None":
+) -> "Spec | PositionEncoding":
     """What to draw: the choice by name, or the module of a trained model, whose causality then counts."""
     from gnomon.checkpoints import load
     from gnomon.models import DecoderOnly
     from gnomon.positions import get
 
-    if what == "scaling":
-        if settings or run is not None:
-            raise BadValue("scaling draws no encoding: --set and --run mean nothing to it")
-        return None
     if run is None:
         return get(what, **plain_settings(sets=settings, taken=("name",)))
     if settings:
@@ -165,15 +189,17 @@ def _translator(run: Path | None, settings: tuple[str, ...], typed: dict[str, ob
     return load(run, kind=EncoderDecoder)
 
 
-def _draw(view: str, position: Any, given: dict[str, Any]) -> "Picture":
+def _draw(view: str, *of: object, **given: object) -> "Picture":
     from gnomon import plots
 
     functions: dict[str, Any] = {
         "table": plots.heat_map, "similarity": plots.similarity, "wavelengths": plots.wavelengths,
-        "scores": plots.scores, "bias": plots.bias, "buckets": plots.buckets,
-        "alignment": plots.alignment,
+        "scores": plots.scores, "bias": plots.bias, "buckets": plots.buckets, "alignment": plots.alignment,
+        "curves": plots.curves, "clock": plots.clock, "mask": plots.mask, "gradient": plots.gradient,
+        "batch": plots.batch, "scaling": plots.scaling,
     }  # fmt: skip
-    return plots.scaling(**given) if view == "scaling" else functions[view](position, **given)
+    picture: Picture = functions[view](*of, **given)
+    return picture
 
 
 __all__ = ["VIEWS", "command"]

@@ -10,14 +10,18 @@ matplotlib is imported when the first one is drawn.
 from gnomon.plots.alignment import alignment
 from gnomon.plots.biases import bias, buckets
 from gnomon.plots.inspection import Inspection, inspect
+from gnomon.plots.masks import mask
+from gnomon.plots.norms import batch, batch_mates, gradient, gradient_norms
 from gnomon.plots.picture import Picture
 from gnomon.plots.prefill import parallel_and_sequential
 from gnomon.plots.scaling import saturation, scaling
 from gnomon.plots.tables import heat_map, similarity
+from gnomon.plots.turning import clock, curves
 from gnomon.plots.waves import scores, wavelengths
 from gnomon.plots.word_order import Order, order
 
 __all__ = [
-    "Inspection", "Order", "Picture", "alignment", "bias", "buckets", "heat_map", "inspect", "order",
-    "parallel_and_sequential", "saturation", "scaling", "scores", "similarity", "wavelengths",
+    "Inspection", "Order", "Picture", "alignment", "batch", "batch_mates", "bias", "buckets", "clock", "curves",
+    "gradient", "gradient_norms", "heat_map", "inspect", "mask", "order", "parallel_and_sequential", "saturation",
+    "scaling", "scores", "similarity", "wavelengths",
 ]  # fmt: skip

@@ -10,9 +10,10 @@ from gnomon.errors import BadValue, checked
 from gnomon.glossary import grouped, words
 from gnomon.layout import Layout
 from gnomon.plots.chosen import Position, built
+from gnomon.plots.chosen import turning as pairs_of
 from gnomon.plots.picture import Picture, check_drawable
 from gnomon.plots.style import BLUE, FAINT, MUTED, ORANGE, drawing, mark, panels, plain_numbers
-from gnomon.positions import PositionEncoding, RoPE, Sinusoidal
+from gnomon.positions import PositionEncoding, RoPE
 from gnomon.shapes import Float
 
 POINTS = 300  # distances at which scores are taken, at most
@@ -25,9 +26,7 @@ def wavelengths(
     """Wavelength 2 pi / theta_i of every pair of a sinusoidal or rotary encoding, against the training length."""
     w = words("plots", lang)
     check_drawable(20 * max(d_head, d_model), f"the wavelengths of {max(d_head, d_model)} channels")
-    encoding = built(position, "input", "rotation", d_head=d_head, d_model=d_model)
-    if not isinstance(encoding, RoPE | Sinusoidal):
-        raise BadValue(f"{encoding.name} has no wavelengths; rope and sinusoidal do")
+    encoding = pairs_of(position, d_head=d_head, d_model=d_model)
     waves = 2 * math.pi / np.array([theta for theta in encoding.frequencies() if theta])  # those that turn
     pairs, turning = np.arange(len(waves)), waves <= trained
     title, note = w("wavelengths_title", name=encoding.name), w("wavelengths_note")
