@@ -7,7 +7,7 @@ Each head learns its r1 and r2. In the logarithmic form weights fall as a power 
 far keys keep some; the power form with r2 = 1 is ALiBi with a learned slope. Perplexity stays flat past the training
 length, unless a head has learned an r1 near 0 and then sees distances that training never showed. Used in research
 comparisons, trained in forks of GPT-NeoX. Here r1 and r2 are learned as logarithms (r2 of the power form as the logit
-of r2 / 2), which keeps them in range and every gradient alive; the authors' code clamps them at 0.01. They start as there:
+of r2 / 2), which keeps them in range and every gradient alive; the authors clamp them at 0.01. They start as there:
 r1 uniform in (0, 2) and r2 in (0, 1), in the power form the other way round.
 """
 
