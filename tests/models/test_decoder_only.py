@@ -49,6 +49,8 @@ def test_a_changed_future_leaves_the_past_bit_for_bit(position):
     other = ids.clone()
     other[:, 5:] = tokens(2, 4)
     assert torch.equal(model(other)[:, :5], model(ids)[:, :5])
+    if gn.positions.encoding(position).one_sided:
+        return  # it cannot be built to look ahead
     both_ways = small(position=position, causal=False)
     assert not torch.equal(both_ways(other)[:, :5], both_ways(ids)[:, :5])
 

@@ -129,6 +129,14 @@ def test_any_encoding_takes_the_place_of_any_other(old, new):
         assert torch.equal(done.model(ids), before(ids))
 
 
+def test_numbers_of_another_encoding_are_not_taken_for_its_own():
+    """A table of two buckets has the shape of KERPLE's numbers, and the name; it means something else."""
+    before = model(gn.positions.get("t5", n_buckets=2, max_distance=2))
+    done = retrofit(before, "kerple")
+    assert done.added == done.removed == {"stack.positions.0.weight": (2, 2)}
+    assert not torch.equal(done.model.stack.positions[0].weight, before.stack.positions[0].weight)
+
+
 def test_what_belongs_to_an_encoding_goes_with_it():
     done = retrofit(model("learned"), "t5")
     assert done.removed == {"input.position.weight": (32, 16)}

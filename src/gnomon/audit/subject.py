@@ -74,6 +74,9 @@ class Subject:
         """The model, built anew (the same every time), in evaluation mode. `changes` go to its constructor."""
         if self.architecture == "encoder-decoder" and not changes.get("causal", True):
             raise NotApplicable("a decoder that looks ahead is none")
+        bidirectional = not (changes.get("causal", self.causal) and self.architecture == "decoder-only")
+        if self.spec.cls.one_sided and bidirectional:
+            raise NotApplicable(f"{self.spec.name} is for causal attention only")
         settings: dict[str, Any] = {
             "position": self.spec if self.second is None else [self.spec, self.second],
             "max_positions": MAX_POSITIONS, "causal": self.causal, "window": self.window, "tied": self.tied,

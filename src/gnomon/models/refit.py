@@ -18,7 +18,7 @@ from gnomon.models.architectures import build
 from gnomon.models.as_built import held
 from gnomon.models.config import ModelConfig, as_position
 from gnomon.models.model import Model
-from gnomon.positions import Learned, Spec
+from gnomon.positions import Learned, PositionEncoding, Spec
 from gnomon.positions.scaling import SCALINGS
 
 ROPE_METHODS = tuple(kind for kind in SCALINGS if kind not in ("longrope", "proportional"))  # those need training
@@ -130,8 +130,9 @@ def _rebuilt(
     first = next(model.parameters())
     new = new.to(first.device, first.dtype)
     old, own = {**held(model).weights, **(changed or {})}, new.state_dict()
-    same = {name for name in own if name in old and old[name].shape == own[name].shape}
-    lost = [name for name in set(own) - same if name in old]
+    shared = (own.keys() & old.keys()) - _of_other_encodings(model, new)
+    same = {name for name in shared if old[name].shape == own[name].shape}
+    lost = shared - same
     if lost:
         raise BadValue(f"the new encoding has another shape for {', '.join(sorted(lost))}, so its weights do not fit")
     with torch.no_grad():
@@ -140,11 +141,19 @@ def _rebuilt(
     new.tokenizer, new.labels, new.ends, new.start = model.tokenizer, model.labels, model.ends, model.start
     return Refit(
         new.train(model.training),
-        removed={name: tuple(old[name].shape) for name in old if name not in own},
-        added={name: tuple(own[name].shape) for name in own if name not in old},
+        removed={name: tuple(old[name].shape) for name in old if name not in same},
+        added={name: tuple(own[name].shape) for name in own if name not in same},
         kept=sum(own[name].numel() for name in same - set(changed or {})),
         notes=notes,
     )
+
+
+def _of_other_encodings(old: Model, new: Model) -> set[str]:
+    """Names of weights in whose place an encoding of another kind stands: the name is the same, the meaning is not."""
+    kinds = {name: type(part) for name, part in old.named_modules() if isinstance(part, PositionEncoding)}
+    there = ((name, part) for name, part in new.named_modules() if isinstance(part, PositionEncoding))
+    changed = [(name, part) for name, part in there if kinds.get(name, type(part)) is not type(part)]
+    return {f"{name}.{key}" for name, part in changed for key, _ in part.named_parameters()}
 
 
 __all__ = ["ROPE_METHODS", "TABLE_METHODS", "Refit", "extend", "retrofit"]

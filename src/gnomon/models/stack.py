@@ -31,9 +31,8 @@ class Stack(nn.Module):
         init_linears(self.blocks, config.init_std, len(per_layer))
         chosen = list(dict.fromkeys(per_layer))
         self.positions = nn.ModuleList(spec.build(**_sizes(config, causal)) for spec in chosen)
-        if not causal and any(position.one_sided for position in self.encodings()):
-            names = " and ".join(spec.name for spec in chosen)
-            raise BadValue(f"{names} was built with causal=True, which tells distances back only: leave that out here")
+        for position in () if causal else self.encodings():
+            _check_both_sides(position)
         self._of_layer = [chosen.index(spec) for spec in per_layer]
 
     def forward(
@@ -72,6 +71,19 @@ def init_linears(module: nn.Module, std: float, n_layers: int) -> None:
             nn.init.normal_(part.weight, std=std / (2 * n_layers) ** 0.5 if into_stream else std)
             if part.bias is not None:
                 nn.init.zeros_(part.bias)
+
+
+def _check_both_sides(position: PositionEncoding) -> None:
+    """Raise BadValue for an encoding that means nothing where tokens ahead are seen."""
+    if type(position).one_sided:
+        raise BadValue(
+            f"{position.name} is for causal attention only, and an encoder, or a model with causal=False, looks ahead "
+            "too: choose rope, t5 or alibi there"
+        )
+    if position.one_sided:
+        raise BadValue(
+            f"{position.name} was built with causal=True, which tells distances back only: leave that out here"
+        )
 
 
 def _sizes(c: ModelConfig, causal: bool) -> dict[str, Any]:

@@ -75,8 +75,8 @@ def buckets(
 
 def bias_by_distance(encoding: PositionEncoding, back: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """(H, R) the bias between a query and the key `back` tokens before it (negative: after it)."""
-    query = torch.as_tensor(back)[None] - int(back.min())
-    keys = torch.full_like(query, -int(back.min()))
+    keys = int(back.max()) - torch.as_tensor(back)[None]
+    query = torch.full_like(keys, int(back.max()))
     heads = torch.arange(encoding.heads(), dtype=torch.float64)[:, None]
     with torch.no_grad():
         found = encoding.bias(heads, query, keys)

@@ -48,7 +48,7 @@ class PositionEncoding(nn.Module):
     beyond: ClassVar[str] = ""  #: what to expect past the training length, in a few words
     not_names: ClassVar[Mapping[str, str]] = {}  #: what people look for by name though it is an option -> how to ask
     options_elsewhere: ClassVar[Mapping[str, str]] = {}  #: other libraries' words for an option -> ours
-    one_sided: bool = False  #: built for causal attention: tokens ahead would all be told the same
+    one_sided: bool = False  #: for causal attention only, the class or as it was built: ahead its numbers mean nothing
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

@@ -1,0 +1,123 @@
+"""Functional interpolation (FIRE; Li et al. 2023, arXiv:2310.04418, section 3): a network of a normalised distance.
+
+    score = q . k * scale + f_h( psi(i - j) / psi(max(L, i)) )         psi(x) = log(c x + 1),  f = MLP 1 - 32 - heads
+
+The query's own position i bounds the distances it can see, so the quotient stays in [0, 1] at any length: a longer text
+is interpolated, not extrapolated. c and L are learned (L by a factor on `threshold`), and so is f, one for all layers.
+The bias depends on i, not on distance alone, and means something only where nothing ahead is seen: causal attention. It
+rises slowly past the training length. Where `threshold` is not below the training length, every query divides by the
+same number and nothing is interpolated: lower it for short texts. Used for addition with Abacus embeddings (McLeish et
+al. 2024); where the paper leaves a choice (absolute values of c and L, how the network starts) this follows their code.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from gnomon.errors import BadValue, checked, must_be
+from gnomon.glossary import said
+from gnomon.positions.base import PositionEncoding, Spec
+from gnomon.shapes import Float, Int
+
+WIDTH = 32  #: of the network's hidden layer
+FIRST_C = 0.1
+LEAST = 1e-6  #: added to what is divided by
+
+
+class FIRE(PositionEncoding):
+    """A learned function of the distance, as a part of all that the query can look back on."""
+
+    name = "fire"
+    paper = "Li et al. 2023, arXiv:2310.04418"
+    acts = "score"
+    beyond = "rises slowly"
+    one_sided = True
+
+    @checked
+    def __init__(self, n_heads: int, threshold: float = 512.0) -> None:
+        """threshold: L, in tokens, as it starts; queries before it are normalised alike. Choose it below the training
+        length."""
+        super().__init__()
+        check_threshold(threshold)
+        if n_heads < 1:
+            raise BadValue(f"n_heads must be at least 1, got {n_heads}")
+        self.n_heads, self.threshold = n_heads, threshold
+        self.psi = nn.Parameter(torch.empty(2))  # c, and the factor on the threshold
+        self.hidden = nn.Parameter(torch.empty(2, WIDTH))  # weights and biases
+        self.weight = nn.Parameter(torch.empty(n_heads, WIDTH))
+        self.shift = nn.Parameter(torch.empty(n_heads))
+        self.reset_parameters()
+
+    @classmethod
+    def check_options(cls, options: Mapping[str, Any]) -> None:
+        """A threshold is right or wrong by itself."""
+        if "threshold" in options:
+            check_threshold(options["threshold"])
+
+    @classmethod
+    def tiny(cls, **sizes: int) -> Spec:
+        """A threshold that texts of a few tokens pass."""
+        return Spec(cls, {"threshold": 4.0})
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        """Draw the network anew, as torch draws linear layers."""
+        self.psi.copy_(torch.tensor([FIRST_C, 1.0]))
+        self.hidden.uniform_(-1, 1)
+        for last in (self.weight, self.shift):
+            last.uniform_(-(WIDTH**-0.5), WIDTH**-0.5)
+
+    def heads(self) -> int:
+        """How many heads the network speaks to."""
+        return self.n_heads
+
+    def share(self, q: Int, k: Int, dtype: torch.dtype = torch.float32) -> Float:
+        """psi(|q - k|) / psi(max(L, q)): 0 at the query itself, at most 1 behind it."""
+        c, factor = self.psi.to(dtype).abs().unbind()
+        furthest = torch.maximum(q.to(dtype), factor * self.threshold)
+        return torch.log1p(c * (q - k).abs().to(dtype)) / (torch.log1p(c * furthest) + LEAST)
+
+    def bias(self, h: Tensor, q: Int, k: Int) -> Float:
+        """f_h of the share: by one product for all heads, or unit by unit for one pair (fused kernels take no rows)."""
+        dtype = h.dtype if h.is_floating_point() else torch.float32
+        x, index = self.share(q, k, dtype), h.long()
+        slope, start = self.hidden.to(dtype).unbind()
+        last, shift = self.weight.to(dtype), self.shift.to(dtype)[index]
+        if h.dim() == 0:
+            for u in range(WIDTH):
+                shift = shift + last[index, u] * torch.relu(slope[u] * x + start[u])
+            return shift
+        x = x[(None,) * (h.dim() - x.dim())]
+        with torch.autocast(x.device.type, enabled=False):
+            found = torch.relu(x[..., None] * slope + start) @ last[index.flatten()].T
+        return found.transpose(-1, -1 - h.dim()).squeeze(-1) + shift
+
+    @torch.no_grad()
+    def describe(self, trained: int | None = None) -> list[str]:
+        """Where interpolation begins."""
+        c, factor = self.psi.float().abs().tolist()
+        start = factor * self.threshold
+        lines: list[str] = [
+            said("encodings", "fire", heads=self.n_heads, width=WIDTH),
+            said("encodings", "fire_start", c=c, start=start),
+        ]
+        if trained is None:
+            return lines
+        twice = "fire_twice" if start < trained else "fire_twice_never"
+        return [*lines, said("encodings", twice, start=start, trained=trained)]
+
+    def extra_repr(self) -> str:
+        """Shown by print(module)."""
+        return f"n_heads={self.n_heads}, threshold={self.threshold:g}"
+
+
+def check_threshold(threshold: float) -> None:
+    """Raise BadValue unless it is a number of tokens above 0."""
+    must_be("threshold", threshold, float)
+    if not 0 < threshold < float("inf"):
+        raise BadValue(f"threshold is a number of tokens above 0, below the length you train on; got {threshold}")
+
+
+__all__ = ["FIRE"]
