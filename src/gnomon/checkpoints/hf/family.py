@@ -23,6 +23,8 @@ class Family:
     twins         names of further copies of a tensor -> its own name: a file may hold one, the other or both
     harmless      names (patterns) that may be in a file and are not weights, or not of what is read
     renamed       (old, new) parts of names, as older files have them
+    rank          of several families that can hold a model the one of the lowest rank is written, then the first by
+                  name; 0 is for those that others extend
     """
 
     name: str
@@ -35,6 +37,7 @@ class Family:
     heads: Mapping[str, tuple[Line, ...]] = field(default_factory=dict)
     harmless: tuple[str, ...] = ()
     renamed: tuple[tuple[str, str], ...] = ()
+    rank: int = 1
 
     def config(self, keys: Keys) -> ModelConfig:
         """The config of a model of this family, every key of its file read, refused or known to be harmless."""

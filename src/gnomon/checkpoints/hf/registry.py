@@ -1,43 +1,36 @@
 """The families, and which of them can hold a model."""
 
 import inspect
+import pkgutil
 from collections.abc import Collection, Mapping
 from dataclasses import fields, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from gnomon.blocks import default_width
-from gnomon.checkpoints.hf.bart import BART, MARIAN, MBART, PEGASUS
-from gnomon.checkpoints.hf.bert import BERT, CAMEMBERT, ROBERTA, XLM_ROBERTA
-from gnomon.checkpoints.hf.bloom import BLOOM, MPT
+from gnomon.checkpoints.hf import families
 from gnomon.checkpoints.hf.family import Family
-from gnomon.checkpoints.hf.gemma import GEMMA, GEMMA3
-from gnomon.checkpoints.hf.gpt2 import GPT2
-from gnomon.checkpoints.hf.gpt_bigcode import GPT_BIGCODE
-from gnomon.checkpoints.hf.gpt_neo import GPT_NEO
-from gnomon.checkpoints.hf.gpt_neox import GPT_NEOX
 from gnomon.checkpoints.hf.keys import Keys
-from gnomon.checkpoints.hf.llama import LLAMA, MISTRAL, QWEN2, QWEN3, SMOLLM3
-from gnomon.checkpoints.hf.opt import OPT
-from gnomon.checkpoints.hf.phi3 import PHI3
-from gnomon.checkpoints.hf.starcoder2 import STARCODER2
-from gnomon.checkpoints.hf.t5 import MT5
-from gnomon.checkpoints.hf.t5 import T5 as T5_FAMILY
 from gnomon.checkpoints.nearest import Lost, no_family
 from gnomon.errors import BadInput, BadValue, GnomonError, unknown
 from gnomon.models import ModelConfig
 from gnomon.models.meta import on_meta
 from gnomon.positions import Spec
 
-#: by model_type; a model that fits several is written as the first of them
-FAMILIES: Mapping[str, Family] = {
-    family.name: family
-    for family in (
-        GPT2, GPT_NEOX, LLAMA, MISTRAL, QWEN2, QWEN3, SMOLLM3, GEMMA3, PHI3, BLOOM, MPT, OPT,
-        GPT_BIGCODE, GPT_NEO, GEMMA, STARCODER2,
-        BERT, ROBERTA, XLM_ROBERTA, CAMEMBERT, T5_FAMILY, MT5, MARIAN, BART, PEGASUS, MBART,
-    )
-}  # fmt: skip
+
+def by_file() -> dict[str, Family]:
+    """The family of each file in families/."""
+    names = [module.name for module in pkgutil.iter_modules(families.__path__)]
+    return {name: import_module(f"{families.__name__}.{name}").FAMILY for name in names}
+
+
+def found() -> dict[str, Family]:
+    """Every family by its model_type, in the order in which they are asked to hold a model."""
+    return {family.name: family for family in sorted(by_file().values(), key=lambda family: (family.rank, family.name))}
+
+
+FAMILIES: Mapping[str, Family] = found()
 
 
 def family_of(keys: Keys) -> Family:
@@ -132,4 +125,4 @@ def _options(spec: Spec, d_head: int = 0) -> Spec:
     return Spec(spec.cls, {**usual, **given})
 
 
-__all__ = ["FAMILIES", "family_for", "family_of", "plain", "whole"]
+__all__ = ["FAMILIES", "by_file", "family_for", "family_of", "found", "plain", "whole"]

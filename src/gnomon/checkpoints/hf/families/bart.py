@@ -1,8 +1,6 @@
-"""BART (Lewis et al. 2020, arXiv:1910.13461) and Marian (Junczys-Dowmunt et al. 2018): the original wiring. mBART (Liu
-et al. 2020, arXiv:2001.08210) and PEGASUS (Zhang et al. 2020, arXiv:1912.08777): norms before, one after each stack.
+"""BART (Lewis et al. 2020, arXiv:1910.13461): the original wiring, with a number per token added to the logits.
 
-BART and mBART have learned positions, two rows late, and a norm over the input, one for each side; Marian
-and PEGASUS have sinusoids, all sines before all cosines. All add a number per token to the logits.
+It has learned positions, two rows late, and a norm over the input, one for each side.
 """
 
 from typing import Any
@@ -17,8 +15,8 @@ from gnomon.positions import get
 OFFSET = 2
 
 
-def _read(keys: Keys, before: bool = False, **more: Any) -> ModelConfig:
-    """before: whether norms are, as some files say."""
+def read(keys: Keys, before: bool = False, **more: Any) -> ModelConfig:
+    """A config of this wiring, with `more` settings of a relative; before: whether norms are, as some files say."""
     keys.must("normalize_before", before)
     keys.must("do_blenderbot_90_layernorm", False)
     keys.must("add_final_layer_norm", before)
@@ -53,31 +51,11 @@ def read_bart(keys: Keys, before: bool = False) -> ModelConfig:
     keys.must("static_position_embeddings", False)
     keys.must("normalize_embedding", True)
     position = get("learned", offset=OFFSET)
-    return _read(keys, before, position=position, source_positions=True, input_norm="layernorm")
+    return read(keys, before, position=position, source_positions=True, input_norm="layernorm")
 
 
-def read_mbart(keys: Keys) -> ModelConfig:
-    """As BART, with norms before."""
-    return read_bart(keys, before=True)
-
-
-def read_marian(keys: Keys) -> ModelConfig:
-    """Sinusoids, which its files hold as a table too."""
-    keys.must("static_position_embeddings", True)
-    keys.must("normalize_embedding", False)
-    keys.must("share_encoder_decoder_embeddings", True)
-    keys.must("decoder_vocab_size", keys.size("vocab_size"), None)
-    return _read(keys, position=get("sinusoidal", table="concatenated"))
-
-
-def read_pegasus(keys: Keys) -> ModelConfig:
-    """Sinusoids, and norms before."""
-    keys.must("static_position_embeddings", True)
-    keys.must("normalize_embedding", False)
-    return _read(keys, before=True, position=get("sinusoidal", table="concatenated"))
-
-
-def _write(c: ModelConfig, name: str, architecture: str, **more: Any) -> dict[str, Any]:
+def write(c: ModelConfig, name: str, architecture: str, **more: Any) -> dict[str, Any]:
+    """The config of this wiring, with `more` keys of a relative."""
     return {
         "architectures": [architecture], "model_type": name, "vocab_size": c.vocab_size, "d_model": c.d_model,
         "encoder_layers": c.n_layers, "decoder_layers": c.depth, "encoder_attention_heads": c.n_heads,
@@ -90,23 +68,7 @@ def _write(c: ModelConfig, name: str, architecture: str, **more: Any) -> dict[st
 
 def write_bart(c: ModelConfig) -> dict[str, Any]:
     """As BART."""
-    return _write(c, "bart", "BartForConditionalGeneration")
-
-
-def write_mbart(c: ModelConfig) -> dict[str, Any]:
-    """As mBART."""
-    return _write(c, "mbart", "MBartForConditionalGeneration")
-
-
-def write_pegasus(c: ModelConfig) -> dict[str, Any]:
-    """As PEGASUS."""
-    return _write(c, "pegasus", "PegasusForConditionalGeneration", pad_token_id=0, decoder_start_token_id=0)
-
-
-def write_marian(c: ModelConfig) -> dict[str, Any]:
-    """As Marian."""
-    ids = {"pad_token_id": c.vocab_size - 1, "decoder_start_token_id": c.vocab_size - 1}
-    return _write(c, "marian", "MarianMTModel", share_encoder_decoder_embeddings=True, **ids)
+    return write(c, "bart", "BartForConditionalGeneration")
 
 
 def _attention(theirs: str, ours: str) -> list[Line]:
@@ -142,16 +104,12 @@ TABLE = lines(
 COPIES = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight")
 TWINS = dict.fromkeys(("lm_head.weight", *COPIES), "model.shared.weight")
 
-SINUSOIDS = (r"model\.(encoder|decoder)\.embed_positions\.weight",)
 
-BART, MBART, MARIAN, PEGASUS = (
-    Family(name, reads, writes, TABLE, "model.", twins=TWINS, copies=COPIES, harmless=harmless)
-    for name, reads, writes, harmless in (
-        ("bart", read_bart, write_bart, ()),
-        ("mbart", read_mbart, write_mbart, ()),
-        ("marian", read_marian, write_marian, SINUSOIDS),
-        ("pegasus", read_pegasus, write_pegasus, SINUSOIDS),
-    )
-)
+def relative(name: str, read: Any, write: Any, harmless: tuple[str, ...] = ()) -> Family:
+    """A family with BART's names of weights."""
+    return Family(name, read, write, TABLE, "model.", twins=TWINS, copies=COPIES, harmless=harmless)
 
-__all__ = ["BART", "MARIAN", "MBART", "PEGASUS"]
+
+FAMILY = relative("bart", read_bart, write_bart)
+
+__all__ = ["FAMILY"]

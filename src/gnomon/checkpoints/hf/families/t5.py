@@ -1,8 +1,7 @@
-"""T5 (Raffel et al. 2020, arXiv:1910.10683), versions 1.0 and 1.1, and mT5 (Xue et al. 2021, arXiv:2010.11934): one
-table of relative biases in each stack.
+"""T5 (Raffel et al. 2020, arXiv:1910.10683), versions 1.0 and 1.1: one table of relative biases in each stack.
 
 1.0 has a tied head, whose input is scaled by d_model^-0.5; 1.1 has a head of its own and a gated feed-forward. In both
-attention does not divide by the root of its width. mT5 is 1.1 with another vocabulary.
+attention does not divide by the root of its width.
 """
 
 from typing import Any
@@ -17,16 +16,10 @@ from gnomon.positions import get
 
 def read_t5(keys: Keys) -> ModelConfig:
     """Whether the head is scaled follows from whether it was said to be tied."""
-    return _read(keys, keys.get("scale_decoder_outputs", bool, keys.get("tie_word_embeddings", bool, True)), "relu")
+    return read(keys, keys.get("scale_decoder_outputs", bool, keys.get("tie_word_embeddings", bool, True)), "relu")
 
 
-def read_mt5(keys: Keys) -> ModelConfig:
-    """Never scaled. That library takes every file for tied, whatever it says."""
-    keys.get("tie_word_embeddings", bool, True)
-    return _read(keys, False, "gated-gelu")
-
-
-def _read(keys: Keys, scaled: bool, usual: str) -> ModelConfig:
+def read(keys: Keys, scaled: bool, usual: str) -> ModelConfig:
     """A head of its own is known by its weights: newer files say "tied" even where there is one."""
     d_model, buckets = keys.size("d_model"), keys.size("relative_attention_num_buckets", default=32)
     distance = keys.size("relative_attention_max_distance", default=128)
@@ -52,15 +45,10 @@ def _read(keys: Keys, scaled: bool, usual: str) -> ModelConfig:
 
 def write_t5(c: ModelConfig) -> dict[str, Any]:
     """As T5."""
-    return _write(c, "t5", "T5ForConditionalGeneration", tie_word_embeddings=c.head_scale != 1.0)
+    return write(c, "t5", "T5ForConditionalGeneration", tie_word_embeddings=c.head_scale != 1.0)
 
 
-def write_mt5(c: ModelConfig) -> dict[str, Any]:
-    """As mT5."""
-    return _write(c, "mt5", "MT5ForConditionalGeneration", tie_word_embeddings=True)
-
-
-def _write(c: ModelConfig, name: str, architecture: str, **more: Any) -> dict[str, Any]:
+def write(c: ModelConfig, name: str, architecture: str, **more: Any) -> dict[str, Any]:
     """ "gated-gelu" means the tanh form there."""
     act = "gelu" if c.gated and c.activation == "gelu_tanh" else activation_name(c.activation, "gelu_new")
     options = c.per_layer(c.n_layers)[0].options
@@ -118,9 +106,12 @@ TWINS = dict.fromkeys(("encoder.embed_tokens.weight", "decoder.embed_tokens.weig
 #: once written by mistake: cross-attention has no distances
 MISTAKE = r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight"
 
-T5, MT5 = (
-    Family(name, reads, writes, TABLE, twins=TWINS, harmless=(MISTAKE,))
-    for name, reads, writes in (("t5", read_t5, write_t5), ("mt5", read_mt5, write_mt5))
-)
 
-__all__ = ["MT5", "T5"]
+def relative(name: str, read: Any, write: Any, rank: int = 1) -> Family:
+    """A family with T5's names of weights."""
+    return Family(name, read, write, TABLE, twins=TWINS, harmless=(MISTAKE,), rank=rank)
+
+
+FAMILY = relative("t5", read_t5, write_t5, rank=0)
+
+__all__ = ["FAMILY"]

@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from gnomon.checkpoints.hf.families.llama import ENDS, INV_FREQ, TWINS, read, write
 from gnomon.checkpoints.hf.family import Family, lines
 from gnomon.checkpoints.hf.keys import Keys
-from gnomon.checkpoints.hf.llama import ENDS, INV_FREQ, TWINS, read, write
-from gnomon.checkpoints.hf.rope import LENGTH
+from gnomon.checkpoints.hf.rope import LENGTH, ROTARY
 from gnomon.checkpoints.hf.table import Stacked, line
 from gnomon.models import ModelConfig
 
@@ -24,18 +24,18 @@ def read_phi3(keys: Keys) -> ModelConfig:
     d_head = keys.size("hidden_size") // keys.size("num_attention_heads")
     keys.must("head_dim", d_head, None)
     dropout, window = keys.get("resid_pdrop", float, 0.0), keys.size("sliding_window", default=None)
-    return read(keys, "phi3", d_head, window=window, dropout=dropout)
+    return read(keys, ROTARY["phi3"], d_head, window=window, dropout=dropout)
 
 
 def write_phi3(c: ModelConfig) -> dict[str, Any]:
     """As Phi-3, with the trained length beside the scaling, where that library looks for it."""
-    told = write(c, "phi3", "Phi3ForCausalLM", sliding_window=c.windows(1)[0], resid_pdrop=c.dropout)
+    told = write(c, "phi3", "Phi3ForCausalLM", ROTARY["phi3"], sliding_window=c.windows(1)[0], resid_pdrop=c.dropout)
     told.pop("head_dim")
     scaled = told.get("rope_scaling", {})
     return {**told, LENGTH: scaled.pop(LENGTH, told["max_position_embeddings"])}
 
 
-PHI3 = Family(
+FAMILY = Family(
     "phi3", read_phi3, write_phi3,
     lines(
         ENDS,
@@ -49,4 +49,4 @@ PHI3 = Family(
     prefix="model.", twins=TWINS, harmless=(INV_FREQ,),
 )  # fmt: skip
 
-__all__ = ["PHI3"]
+__all__ = ["FAMILY"]

@@ -41,7 +41,7 @@ def write(c: ModelConfig) -> dict[str, Any]:
 
 _QKV = tuple(f"stack.blocks.*.attention.{name}" for name in "qkv")
 
-GPT_NEOX = Family(
+FAMILY = Family(
     "gpt_neox", read, write,
     lines(
         line("gpt_neox.embed_in.weight", "input.tokens.weight"),
@@ -59,4 +59,4 @@ GPT_NEOX = Family(
     renamed=(("lm_head.", "embed_out."),),
 )  # fmt: skip
 
-__all__ = ["GPT_NEOX"]
+__all__ = ["FAMILY"]

@@ -40,7 +40,7 @@ def write(c: ModelConfig) -> dict[str, Any]:
 
 _LAYER = "model.decoder.layers.*"
 
-OPT = Family(
+FAMILY = Family(
     "opt", read, write,
     lines(
         line("model.decoder.embed_tokens.weight", "input.tokens.weight"),
@@ -59,4 +59,4 @@ OPT = Family(
     prefix="model.", twins={"lm_head.weight": "model.decoder.embed_tokens.weight"},
 )  # fmt: skip
 
-__all__ = ["OPT"]
+__all__ = ["FAMILY"]

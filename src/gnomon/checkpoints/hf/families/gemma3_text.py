@@ -1,19 +1,12 @@
-"""Gemma (Gemma Team 2024, arXiv:2403.08295) and Gemma 3, its text model (2025, arXiv:2503.19786).
-
-gemma         Llama with token vectors times the root of the width, and norms whose weights are around 0
-gemma3_text   two rotary bases, windows, norms on both sides of each sublayer, and on queries and keys
-"""
+"""Gemma 3, its text model (Gemma Team 2025, arXiv:2503.19786): two rotary bases, windows, norms on both sides."""
 
 from typing import Any
 
-from gnomon.checkpoints.hf.family import ACTIVATIONS, Family, activation_name, lines
-from gnomon.checkpoints.hf.keys import LAYERS, Keys
-from gnomon.checkpoints.hf.llama import (
+from gnomon.checkpoints.hf.families.llama import (
     ATTENTION,
     ENDS,
     FEED_FORWARD,
     INV_FREQ,
-    TABLE,
     TWINS,
     is_sliding,
     one_or_list,
@@ -22,37 +15,17 @@ from gnomon.checkpoints.hf.llama import (
     sliding_keys,
     width,
 )  # fmt: skip
-from gnomon.checkpoints.hf.llama import write as write_llama
+from gnomon.checkpoints.hf.family import ACTIVATIONS, Family, activation_name, lines
+from gnomon.checkpoints.hf.keys import LAYERS, Keys
 from gnomon.checkpoints.hf.rope import ROTARY, read_rope, write_rope
 from gnomon.checkpoints.hf.table import line
-from gnomon.errors import BadInput, BadValue
+from gnomon.errors import BadInput
 from gnomon.models import ModelConfig
 from gnomon.positions import Spec
 
 KINDS = ("sliding", "full")
 WINDOW = 4096  # the family's own; that library builds a mask of this width even where no layer has a window
 NEAR, FAR = ROTARY["gemma3_text, layers with a window"], ROTARY["gemma3_text"]
-
-
-def read_gemma(keys: Keys) -> ModelConfig:
-    """Its "gelu" is the tanh form; attention_bias is of all four projections."""
-    keys.must("use_bidirectional_attention", False)
-    bias, d_head = keys.get("attention_bias", bool, False), width(keys, 256)
-    word = keys.get("hidden_act", str, "gelu_pytorch_tanh")
-    activation = keys.word("hidden_act", {**ACTIVATIONS, "gelu": "gelu_tanh"}, "gelu_pytorch_tanh")
-    keys.must("hidden_activation", word, "gelu_pytorch_tanh" if word == "gelu" else None, None)
-    return ModelConfig(
-        **sizes(keys) | {"norm": "rmsnorm_plus_one"}, d_head=d_head, position=read_rope(keys, d_head, ROTARY["gemma"]),
-        activation=activation, qkv_bias=bias, out_bias=bias, embed_scale="rounded sqrt",
-        tied=keys.get("tie_word_embeddings", bool, True),
-    )  # fmt: skip
-
-
-def write_gemma(c: ModelConfig) -> dict[str, Any]:
-    """As Gemma, which has no word for the exact GELU."""
-    if c.activation == "gelu":
-        raise BadValue("activation = gelu: the family's code takes that word for the tanh form, gelu_tanh here")
-    return write_llama(c, "gemma", "GemmaForCausalLM", attention_bias=bool(c.qkv_bias))
 
 
 def read(keys: Keys) -> ModelConfig:
@@ -123,9 +96,7 @@ def write(c: ModelConfig) -> dict[str, Any]:
     }  # fmt: skip
 
 
-GEMMA = Family("gemma", read_gemma, write_gemma, TABLE, prefix="model.", twins=TWINS, harmless=(INV_FREQ,))
-
-GEMMA3 = Family(
+FAMILY = Family(
     "gemma3_text", read, write,
     lines(
         ENDS, ATTENTION, FEED_FORWARD,
@@ -137,4 +108,4 @@ GEMMA3 = Family(
     prefix="model.", twins=TWINS, harmless=(INV_FREQ,),
 )  # fmt: skip
 
-__all__ = ["GEMMA", "GEMMA3"]
+__all__ = ["FAMILY"]

@@ -40,7 +40,7 @@ def _attention(name: str) -> str:
     return f"stack.blocks.*.attention.{name}"
 
 
-GPT2 = Family(
+FAMILY = Family(
     "gpt2", read, write,
     lines(
         line("transformer.wte.weight", "input.tokens.weight"),
@@ -54,8 +54,8 @@ GPT2 = Family(
         module("transformer.ln_f", "stack.norm"),
         line("lm_head.weight", "head.weight"),
     ),
-    prefix="transformer.", twins={"lm_head.weight": "transformer.wte.weight"},
+    prefix="transformer.", twins={"lm_head.weight": "transformer.wte.weight"}, rank=0,
     harmless=(r"transformer\.h\.\d+\.attn\.(bias|masked_bias)",),  # the causal mask, as a tensor
 )  # fmt: skip
 
-__all__ = ["GPT2"]
+__all__ = ["FAMILY"]

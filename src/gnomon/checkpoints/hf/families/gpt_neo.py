@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from gnomon.checkpoints.hf.families.llama import one_window
 from gnomon.checkpoints.hf.family import ACTIVATIONS, Family, activation_name, lines
 from gnomon.checkpoints.hf.keys import LAYERS, SEQUENCE, Keys
-from gnomon.checkpoints.hf.llama import one_window
 from gnomon.checkpoints.hf.table import line, module
 from gnomon.errors import BadInput
 from gnomon.models import ModelConfig
@@ -59,7 +59,7 @@ def write(c: ModelConfig) -> dict[str, Any]:
 
 _ATTENTION = (("q_proj", "q"), ("k_proj", "k"), ("v_proj", "v"), ("out_proj", "out"))
 
-GPT_NEO = Family(
+FAMILY = Family(
     "gpt_neo", read, write,
     lines(
         line("transformer.wte.weight", "input.tokens.weight"),
@@ -76,4 +76,4 @@ GPT_NEO = Family(
     harmless=(r"transformer\.h\.\d+\.attn\.attention\.(bias|masked_bias)",),  # the masks, as tensors
 )  # fmt: skip
 
-__all__ = ["GPT_NEO"]
+__all__ = ["FAMILY"]

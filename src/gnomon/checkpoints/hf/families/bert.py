@@ -1,8 +1,4 @@
-"""BERT (Devlin et al. 2019, arXiv:1810.04805) and RoBERTa (Liu et al. 2019, arXiv:1907.11692): encoders with a head.
-XLM-RoBERTa (Conneau et al. 2020, arXiv:1911.02116) and CamemBERT (Martin et al. 2020, arXiv:1911.03894) are RoBERTas.
-
-RoBERTa counts its positions from pad_token_id + 1, so the first rows of its table are nobody's.
-"""
+"""BERT (Devlin et al. 2019, arXiv:1810.04805): an encoder with a head. RoBERTa shares what is here."""
 
 from typing import Any
 
@@ -21,10 +17,11 @@ CLASSES["classes"] = "ForSequenceClassification"
 
 def read_bert(keys: Keys) -> ModelConfig:
     """Positions from row 0."""
-    return _read(keys, "Bert", 0)
+    return read(keys, "Bert", 0)
 
 
-def _read(keys: Keys, class_name: str, offset: int) -> ModelConfig:
+def read(keys: Keys, class_name: str, offset: int) -> ModelConfig:
+    """A config of this kind, whose positions begin at row `offset` of the table."""
     keys.must("position_embedding_type", "absolute")
     keys.must("is_decoder", False)
     keys.must("add_cross_attention", False)
@@ -66,10 +63,11 @@ def _head(keys: Keys, class_name: str) -> dict[str, Any]:
 
 def write_bert(c: ModelConfig) -> dict[str, Any]:
     """As BERT."""
-    return _write(c, "bert", "Bert", 0)
+    return write(c, "bert", "Bert", 0)
 
 
-def _write(c: ModelConfig, name: str, class_name: str, offset: int) -> dict[str, Any]:
+def write(c: ModelConfig, name: str, class_name: str, offset: int) -> dict[str, Any]:
+    """The config of this kind."""
     if not c.n_types:
         raise BadValue("n_types = 0: the family's code adds a type to each token; build the model with n_types=1")
     labels = {} if c.n_classes is None else {"id2label": {str(n): f"LABEL_{n}" for n in range(c.n_classes)}}
@@ -83,7 +81,8 @@ def _write(c: ModelConfig, name: str, class_name: str, offset: int) -> dict[str,
     }  # fmt: skip
 
 
-def _body(name: str) -> tuple[Line, ...]:
+def body(name: str) -> tuple[Line, ...]:
+    """The names of all but the head."""
     layer = f"{name}.encoder.layer.*"
     return lines(
         line(f"{name}.embeddings.word_embeddings.weight", "input.tokens.weight"),
@@ -101,8 +100,8 @@ def _body(name: str) -> tuple[Line, ...]:
     )
 
 
-BERT = Family(
-    "bert", read_bert, write_bert, _body("bert"), prefix="bert.",
+FAMILY = Family(
+    "bert", read_bert, write_bert, body("bert"), prefix="bert.", rank=0,
     heads={
         "masked": lines(
             module("cls.predictions.transform.dense", "head.transform"),
@@ -128,39 +127,4 @@ BERT = Family(
     renamed=((".gamma", ".weight"), (".beta", ".bias")),
 )  # fmt: skip
 
-
-def _roberta(name: str, class_name: str) -> Family:
-    """A RoBERTa under this model_type, with classes whose names begin so: positions from the row after padding's."""
-
-    def read(keys: Keys) -> ModelConfig:
-        return _read(keys, class_name, keys.get("pad_token_id", int, 1) + 1)
-
-    def write(c: ModelConfig) -> dict[str, Any]:
-        offset = int(c.at_input.options.get("offset", 0))
-        return {**_write(c, name, class_name, offset), "pad_token_id": offset - 1}
-
-    heads = {
-        "masked": lines(
-            module("lm_head.dense", "head.transform"),
-            module("lm_head.layer_norm", "head.norm"),
-            line("lm_head.decoder.weight", "head.out.weight"),
-            line("lm_head.decoder.bias", "head.out.bias", beside="head.out.weight"),
-            line("lm_head.bias", "head.out.bias"),
-        ),
-        "pooled": lines(module("roberta.pooler.dense", "head.pooler")),
-        "labels": lines(module("classifier", "head.out")),
-        "classes": lines(module("classifier.dense", "head.pooler"), module("classifier.out_proj", "head.out")),
-    }
-    twins = {
-        "lm_head.decoder.weight": "roberta.embeddings.word_embeddings.weight",
-        "lm_head.decoder.bias": "lm_head.bias",
-    }
-    harmless = (r"roberta\.embeddings\.position_ids", r"roberta\.pooler\.dense\..*", r"lm_head\.bias")
-    return Family(name, read, write, _body("roberta"), prefix="roberta.", heads=heads, twins=twins, harmless=harmless)
-
-
-ROBERTA, XLM_ROBERTA, CAMEMBERT = (
-    _roberta(*names) for names in (("roberta", "Roberta"), ("xlm-roberta", "XLMRoberta"), ("camembert", "Camembert"))
-)
-
-__all__ = ["BERT", "CAMEMBERT", "ROBERTA", "XLM_ROBERTA"]
+__all__ = ["FAMILY"]

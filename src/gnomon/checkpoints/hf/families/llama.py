@@ -1,18 +1,15 @@
-"""Llama and its relatives: pre-norm RMSNorm, gated feed-forward, grouped-query attention, rotary positions.
+"""Llama (Touvron et al. 2023, arXiv:2302.13971): pre-norm RMSNorm, gated feed-forward, grouped-query attention, RoPE.
 
-llama     biases in attention or the feed-forward where the config says so
-mistral   a window in every layer
-qwen2     biases on queries, keys and values; a window in the upper layers
-qwen3     RMSNorm on queries and keys
-smollm3   no position in every fourth layer
+Biases in attention or the feed-forward where the config says so. Its relatives share what is here.
 """
 
+from dataclasses import replace
 from typing import Any
 
 from gnomon.checkpoints.hf.family import ACTIVATIONS, Family, activation_name, lines
 from gnomon.checkpoints.hf.keys import LAYERS, Keys
-from gnomon.checkpoints.hf.rope import ROTARY, read_rope, write_rope
-from gnomon.checkpoints.hf.table import line, module
+from gnomon.checkpoints.hf.rope import ROTARY, Rotary, read_rope, write_rope
+from gnomon.checkpoints.hf.table import Line, line, module
 from gnomon.errors import BadInput
 from gnomon.models import ModelConfig
 from gnomon.models.config import Window
@@ -65,10 +62,10 @@ def width(keys: Keys, default: int | None = None) -> int:
     return keys.size("head_dim", default=None) or keys.size("hidden_size") // keys.size("num_attention_heads")
 
 
-def read(keys: Keys, family: str, d_head: int, **more: Any) -> ModelConfig:
+def read(keys: Keys, rotary: Rotary, d_head: int, **more: Any) -> ModelConfig:
     """A config of the plain kind, with `more` settings of a relative."""
     settings = {
-        **sizes(keys), "d_head": d_head, "position": read_rope(keys, d_head, ROTARY[family]),
+        **sizes(keys), "d_head": d_head, "position": read_rope(keys, d_head, rotary),
         "activation": keys.word("hidden_act", ACTIVATIONS, "silu"),
         "tied": keys.get("tie_word_embeddings", bool, False),
     }  # fmt: skip
@@ -79,41 +76,9 @@ def read_llama(keys: Keys) -> ModelConfig:
     """attention_bias is of all four projections."""
     bias = keys.get("attention_bias", bool, False)
     keys.must("rope_interleaved", False)
-    return read(keys, "llama", width(keys), bias=keys.get("mlp_bias", bool, False), qkv_bias=bias, out_bias=bias)
-
-
-def read_mistral(keys: Keys) -> ModelConfig:
-    """One window for all layers; a config that leaves it out means the first Mistral's."""
-    window = keys.size("sliding_window", default=None if "sliding_window" in keys.data else 4096)
-    return read(keys, "mistral", width(keys), window=window)
-
-
-def read_qwen2(keys: Keys) -> ModelConfig:
-    """Biases on q, k and v only."""
-    keys.must("use_mrope", False)
-    return read(keys, "qwen2", width(keys), window=upper_windows(keys), qkv_bias=True, out_bias=False)
-
-
-def read_qwen3(keys: Keys) -> ModelConfig:
-    """A norm on q and k instead of biases."""
-    bias = keys.get("attention_bias", bool, False)
-    settings = {"window": upper_windows(keys), "qk_norm": True, "qkv_bias": bias, "out_bias": bias}
-    return read(keys, "qwen3", width(keys, 128), **settings)
-
-
-def read_smollm3(keys: Keys) -> ModelConfig:
-    """no_rope_layers has 1 where a layer is rotated and 0 where it has no position."""
-    n_layers, bias = keys.size("num_hidden_layers", most=LAYERS), keys.get("attention_bias", bool, False)
-    every = keys.size("no_rope_layer_interval", default=4)
-    rotated = keys.per_layer("no_rope_layers", n_layers, [int((n + 1) % every != 0) for n in range(n_layers)])
-    rope = read_rope(keys, width(keys), ROTARY["smollm3"])
-    position = one_or_list([rope if on else Spec(NoPE) for on in rotated])
-    sliding = [not on for on in rotated]
     return read(
-        keys, "smollm3", width(keys), position=position, window=windows(keys, sliding),
-        bias=keys.get("mlp_bias", bool, False), qkv_bias=bias, out_bias=bias,
-        tied=keys.get("tie_word_embeddings", bool, True),
-    )  # fmt: skip
+        keys, ROTARY["llama"], width(keys), bias=keys.get("mlp_bias", bool, False), qkv_bias=bias, out_bias=bias
+    )
 
 
 def upper_windows(keys: Keys) -> Window:
@@ -154,7 +119,7 @@ def one_or_list(specs: list[Spec]) -> Any:
     return specs[0] if all(spec == specs[0] for spec in specs) else tuple(specs)
 
 
-def write(c: ModelConfig, name: str, architecture: str, **more: Any) -> dict[str, Any]:
+def write(c: ModelConfig, name: str, architecture: str, rotary: Rotary, **more: Any) -> dict[str, Any]:
     """The config of a relative, with `more` keys of its own."""
     d_head = c.d_model // c.n_heads if c.d_head is None else c.d_head
     specs = c.per_layer(c.n_layers)
@@ -164,18 +129,13 @@ def write(c: ModelConfig, name: str, architecture: str, **more: Any) -> dict[str
         "intermediate_size": c.d_ff, "num_hidden_layers": c.n_layers, "num_attention_heads": c.n_heads,
         "num_key_value_heads": c.n_kv_heads, "head_dim": d_head, "hidden_act": activation_name(c.activation),
         "rms_norm_eps": c.norm_eps, "initializer_range": c.init_std, "attention_dropout": c.dropout,
-        "tie_word_embeddings": c.tied, **write_rope(rotated, d_head, c.max_positions, ROTARY[name]), **more,
+        "tie_word_embeddings": c.tied, **write_rope(rotated, d_head, c.max_positions, rotary), **more,
     }  # fmt: skip
 
 
 def write_llama(c: ModelConfig) -> dict[str, Any]:
     """As Llama."""
-    return write(c, "llama", "LlamaForCausalLM", attention_bias=bool(c.qkv_bias), mlp_bias=c.bias)
-
-
-def write_mistral(c: ModelConfig) -> dict[str, Any]:
-    """As Mistral."""
-    return write(c, "mistral", "MistralForCausalLM", sliding_window=c.windows(1)[0])
+    return write(c, "llama", "LlamaForCausalLM", ROTARY["llama"], attention_bias=bool(c.qkv_bias), mlp_bias=c.bias)
 
 
 def sliding_keys(c: ModelConfig) -> dict[str, Any]:
@@ -186,32 +146,11 @@ def sliding_keys(c: ModelConfig) -> dict[str, Any]:
     return {"sliding_window": window, "use_sliding_window": window is not None, "layer_types": types}
 
 
-def write_qwen2(c: ModelConfig) -> dict[str, Any]:
-    """As Qwen2."""
-    return write(c, "qwen2", "Qwen2ForCausalLM", **sliding_keys(c))
+def relative(name: str, read: Any, write: Any, table: tuple[Line, ...] = TABLE) -> Family:
+    """A family with Llama's names of weights."""
+    return Family(name, read, write, table, prefix="model.", twins=TWINS, harmless=(INV_FREQ,))
 
 
-def write_qwen3(c: ModelConfig) -> dict[str, Any]:
-    """As Qwen3."""
-    return write(c, "qwen3", "Qwen3ForCausalLM", attention_bias=bool(c.qkv_bias), **sliding_keys(c))
+FAMILY = replace(relative("llama", read_llama, write_llama), rank=0)
 
-
-def write_smollm3(c: ModelConfig) -> dict[str, Any]:
-    """As SmolLM3."""
-    rotated = [int(spec.name == "rope") for spec in c.per_layer(c.n_layers)]
-    bias = {"attention_bias": bool(c.qkv_bias), "mlp_bias": c.bias}
-    return write(c, "smollm3", "SmolLM3ForCausalLM", no_rope_layers=rotated, **bias, **sliding_keys(c))
-
-
-LLAMA, MISTRAL, QWEN2, QWEN3, SMOLLM3 = (
-    Family(name, reads, writes, TABLE, prefix="model.", twins=TWINS, harmless=(INV_FREQ,))
-    for name, reads, writes in (
-        ("llama", read_llama, write_llama),
-        ("mistral", read_mistral, write_mistral),
-        ("qwen2", read_qwen2, write_qwen2),
-        ("qwen3", read_qwen3, write_qwen3),
-        ("smollm3", read_smollm3, write_smollm3),
-    )
-)
-
-__all__ = ["LLAMA", "MISTRAL", "QWEN2", "QWEN3", "SMOLLM3"]
+__all__ = ["FAMILY"]

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from gnomon.checkpoints.hf.families.llama import ATTENTION, INV_FREQ, TWINS, width
 from gnomon.checkpoints.hf.family import ACTIVATIONS, Family, activation_name, lines
 from gnomon.checkpoints.hf.keys import LAYERS, Keys
-from gnomon.checkpoints.hf.llama import ATTENTION, INV_FREQ, TWINS, width
 from gnomon.checkpoints.hf.rope import ROTARY, read_rope, write_rope
 from gnomon.checkpoints.hf.table import line, module
 from gnomon.models import ModelConfig
@@ -41,7 +41,7 @@ def write(c: ModelConfig) -> dict[str, Any]:
     }  # fmt: skip
 
 
-STARCODER2 = Family(
+FAMILY = Family(
     "starcoder2", read, write,
     lines(
         line("model.embed_tokens.weight", "input.tokens.weight"),
@@ -56,4 +56,4 @@ STARCODER2 = Family(
     prefix="model.", twins=TWINS, harmless=(INV_FREQ,),
 )  # fmt: skip
 
-__all__ = ["STARCODER2"]
+__all__ = ["FAMILY"]

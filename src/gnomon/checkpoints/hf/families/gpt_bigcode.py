@@ -56,7 +56,7 @@ def write(c: ModelConfig) -> dict[str, Any]:
 
 _QKV = tuple(f"stack.blocks.*.attention.{name}" for name in "qkv")
 
-GPT_BIGCODE = Family(
+FAMILY = Family(
     "gpt_bigcode", read, write,
     lines(
         line("transformer.wte.weight", "input.tokens.weight"),
@@ -74,4 +74,4 @@ GPT_BIGCODE = Family(
     harmless=(r"transformer\.h\.\d+\.attn\.(bias|masked_bias)",),  # the causal mask, as a tensor
 )  # fmt: skip
 
-__all__ = ["GPT_BIGCODE"]
+__all__ = ["FAMILY"]
