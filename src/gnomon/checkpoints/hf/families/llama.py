@@ -3,13 +3,12 @@
 Biases in attention or the feed-forward where the config says so. Its relatives share what is here.
 """
 
-from dataclasses import replace
 from typing import Any
 
 from gnomon.checkpoints.hf.family import ACTIVATIONS, Family, activation_name, lines
 from gnomon.checkpoints.hf.keys import LAYERS, Keys
 from gnomon.checkpoints.hf.rope import ROTARY, Rotary, read_rope, write_rope
-from gnomon.checkpoints.hf.table import Line, line, module
+from gnomon.checkpoints.hf.table import line, module
 from gnomon.errors import BadInput
 from gnomon.models import ModelConfig
 from gnomon.models.config import Window
@@ -146,11 +145,11 @@ def sliding_keys(c: ModelConfig) -> dict[str, Any]:
     return {"sliding_window": window, "use_sliding_window": window is not None, "layer_types": types}
 
 
-def relative(name: str, read: Any, write: Any, table: tuple[Line, ...] = TABLE) -> Family:
+def relative(name: str, read: Any, write: Any, rank: int = 1) -> Family:
     """A family with Llama's names of weights."""
-    return Family(name, read, write, table, prefix="model.", twins=TWINS, harmless=(INV_FREQ,))
+    return Family(name, read, write, TABLE, prefix="model.", twins=TWINS, harmless=(INV_FREQ,), rank=rank)
 
 
-FAMILY = replace(relative("llama", read_llama, write_llama), rank=0)
+FAMILY = relative("llama", read_llama, write_llama, rank=0)
 
 __all__ = ["FAMILY"]
