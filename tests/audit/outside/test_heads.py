@@ -76,6 +76,14 @@ def test_heads_with_biases_of_their_own_are_not_accused():
     assert found.note == "each head of GPT has a bias of its own"
 
 
+def test_biases_that_hardly_differ_between_heads_are_not_accused():
+    for apart in (0.001, 0.002, 0.003):
+        slopes = f"(0.6 + {apart} * torch.tensor([3, 1, 0, 2]))[:, None, None]"
+        bias = f"- {slopes} * (positions[:, None] - torch.arange(start + T)).abs().sqrt())"
+        found = asked(ALIKE, student({SCORES: SCORES[:-1] + bias, TURNED: ""}))
+        assert found.note == "each head of GPT has a bias of its own"
+
+
 def test_heads_that_differ_in_another_way_are_not_accused():
     slower = "q, k = (rotated(x * torch.arange(1, 5)[:, None, None], positions) for x in (q, k))"
     found = asked(ALIKE, student({TURNED: slower}))
