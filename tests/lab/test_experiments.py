@@ -221,6 +221,12 @@ def test_an_experiment_has_its_folder_to_itself(settings, corpus, tmp_path):
     assert not (tmp_path / "x").exists()
 
 
+def test_an_experiment_that_cannot_be_does_not_take_its_folder(settings, corpus, tmp_path):
+    with pytest.raises(BadInput, match="no held-out document has"):
+        prepare(replace(settings, train_length=settings.train_length * 100, vocab_size=300), corpus, tmp_path, True)
+    prepare(settings, corpus, tmp_path, True)
+
+
 def test_what_a_killed_experiment_left_is_no_other_experiment(settings, corpus, tmp_path):
     (tmp_path / ".lock").touch()
     assert not holds_another(tmp_path, settings)

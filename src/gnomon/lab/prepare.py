@@ -74,7 +74,7 @@ def prepare(settings: Settings, corpus: Source, folder: Path, quiet: bool, impor
     """
     began = time.perf_counter()
     text = corpus if isinstance(corpus, Corpus) else Corpus.open(corpus)
-    claim(folder, settings, text)
+    must_be_free(folder, settings, text)
     training, held_out = text.split(settings.held_out)
     tokenizer = Tokenizer.bpe(training.texts, settings.vocab_size)
     store = TokenStore.open(training, tokenizer, progress=counter("tokenising", quiet))
@@ -85,6 +85,7 @@ def prepare(settings: Settings, corpus: Source, folder: Path, quiet: bool, impor
             "give more text, or take a shorter training length"
         )
     targets = choose_targets(held_out_store, settings.train_length, settings.factors, settings.blocks)
+    claim(folder, settings, text)  # not before all is known to be right: a mistake leaves the folder as it was
     tokenizer.save(folder)
     about = {
         "name": text.name,
@@ -118,6 +119,13 @@ def _modules(settings: Settings, imported: Sequence[str]) -> tuple[str, ...]:
 
 def claim(folder: Path, settings: Settings, corpus: Corpus) -> None:
     """Write down what experiment the folder holds; BadValue where it already holds another one."""
+    mine = must_be_free(folder, settings, corpus)
+    with atomic(folder / EXPERIMENT) as out:
+        out.write((json.dumps(mine, indent=2) + "\n").encode())
+
+
+def must_be_free(folder: Path, settings: Settings, corpus: Corpus) -> dict[str, Any]:
+    """What identifies this experiment; BadValue where the folder already holds another one, or something else."""
     mine = {"settings": settings.to_dict(), "corpus": corpus.sha256}
     file = folder / EXPERIMENT
     if file.exists():
@@ -128,8 +136,7 @@ def claim(folder: Path, settings: Settings, corpus: Corpus) -> None:
             )
     elif folder.is_dir() and contents(folder):
         raise BadValue(f"{folder} is not empty and holds no experiment: choose another folder")
-    with atomic(file) as out:
-        out.write((json.dumps(mine, indent=2) + "\n").encode())
+    return mine
 
 
 def holds_another(folder: Path, settings: Settings) -> bool:
