@@ -507,6 +507,15 @@ def test_a_tree_says_what_is_hardly_probable_and_keeps_to_ascii():
     assert draw(Tree(nodes), bytes_).splitlines() == ["├─ ␣  100.0%  ×", "└─ \\xc3  <0.1%  -1.500 (eos)"]
 
 
+def test_a_tree_has_the_numbers_and_reasons_of_its_language_and_its_texts_as_they_are():
+    nodes = (
+        Node(-1, ord("1"), math.log(0.5), 0.0),
+        Node(0, ord("."), 0.0, 0.0),
+        Node(1, ord("5"), 0.0, -1.5, "eos", 1),
+    )
+    assert draw(Tree(nodes), Tokenizer.bytes(), lang="es") == "└─ 1.5  50,0%  #1 -1,500 (fin de texto)"
+
+
 def test_a_tree_of_text_shows_the_text(scripted):
     model = scripted(b"abc")
     out = generate(model, [0], strategy=Beam(1))[0]

@@ -45,7 +45,9 @@ class Page:
             self._show(self._head(row) + self.text(row) + "\n")
         for row, result in enumerate(results):
             for place, other in enumerate(result.alternatives, 2):
-                self._show(other.text + "\n" if self.quiet else f"#{place}  {other.score:+.3f}  {other.text}\n")
+                assert other.score is not None
+                score = "" if self.quiet else f"#{place}  {self.w.number(other.score, '+.3f')}  "
+                self._show(f"{score}{other.text}\n")
             if tree and result.tree is not None:
                 self._show(("" if self.quiet else "\n") + self._drawn(result) + "\n")
             if top is not None:
@@ -98,14 +100,16 @@ class Page:
         from gnomon.generate import draw
 
         assert result.tree is not None
-        return draw(result.tree, self.tokenizer, ascii=not _unicode())
+        return draw(result.tree, self.tokenizer, ascii=not _unicode(), lang=self.w.lang)
 
     def _table(self, row: int) -> str:
         """A line for each token: its log-probability, and what was most probable there."""
         lines = []
+        shown, number = self.tokenizer.tokens, self.w.number
         for token in self.tokens[row]:
-            likely = "  ".join(f"{self.tokenizer.tokens([i])[0]} {logprob:.2f}" for i, logprob in token.top)
-            lines.append(f"{token.logprob:>8.3f}  {self.tokenizer.tokens([token.id])[0]:<12}  {likely}".rstrip())
+            likely = "  ".join(f"{shown([i])[0]} {number(logprob, '.2f')}" for i, logprob in token.top)
+            line = f"{number(token.logprob, '>8.3f')}  {shown([token.id])[0]:<12}  {likely}"
+            lines.append(line.rstrip())
         return "\n".join(lines)
 
     def _head(self, row: int) -> str:

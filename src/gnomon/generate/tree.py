@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from math import exp
 
 from gnomon.data import Tokenizer
+from gnomon.glossary import localized, numeral, translated
 
 
 @dataclass(frozen=True)
@@ -69,12 +70,12 @@ BOXES = Strokes("├─ ", "└─ ", "│  ", "×")
 ASCII = Strokes("|- ", "`- ", "|  ", "x")
 
 
-def draw(tree: Tree, tokenizer: Tokenizer | None = None, ascii: bool = False) -> str:
+def draw(tree: Tree, tokenizer: Tokenizer | None = None, ascii: bool = False, lang: str = "en") -> str:
     """The tree as lines of text, one for each run of tokens that was never in doubt.
 
     A line holds the tokens, the probability of the first of them after what stands above, and how the line ends: `#1`
     with score and reason for the best result, `#2` for the next one, a reason alone for a text that ended and was not
-    returned, × (ascii: x) where the beam gave it up.
+    returned, × (ascii: x) where the beam gave it up. Numbers and reasons are written as `lang` writes them.
     """
     strokes, after = (ASCII if ascii else BOXES), tree.children()
     lines: list[str] = []
@@ -84,9 +85,9 @@ def draw(tree: Tree, tokenizer: Tokenizer | None = None, ascii: bool = False) ->
         while len(after[run[-1]]) == 1:
             run.append(after[run[-1]][0])
         text = _text([tree.nodes[i].token for i in run], tokenizer)
-        ending = _ending(tree.nodes[run[-1]], after[run[-1]], strokes)
+        ending = _ending(tree.nodes[run[-1]], after[run[-1]], strokes, lang)
         stroke = strokes.last if last else strokes.fork
-        lines.append(f"{before}{stroke}{text}  {_percent(tree.nodes[n].logprob)}{ending}")
+        lines.append(f"{before}{stroke}{text}  {_percent(tree.nodes[n].logprob, lang)}{ending}")
         below(run[-1], before + ("   " if last else strokes.down))
 
     def below(n: int, before: str) -> None:
@@ -102,17 +103,18 @@ def _text(ids: list[int], tokenizer: Tokenizer | None) -> str:
     return " ".join(map(str, ids)) if tokenizer is None else "".join(tokenizer.tokens(ids))
 
 
-def _percent(logprob: float) -> str:
+def _percent(logprob: float, lang: str) -> str:
     chance = exp(logprob)
-    return "<0.1%" if chance < 0.0005 else f"{chance:.1%}"
+    return localized("<0.1%" if chance < 0.0005 else f"{chance:.1%}", lang)
 
 
-def _ending(node: Node, after: list[int], strokes: Strokes) -> str:
+def _ending(node: Node, after: list[int], strokes: Strokes, lang: str) -> str:
     if after:
         return ""
-    if node.place is not None:
-        return f"  #{node.place} {node.score:+.3f} ({node.end})"
-    return f"  {strokes.dead}" if node.end is None else f"  {node.score:+.3f} ({node.end})"
+    if node.end is None:
+        return f"  {strokes.dead}"
+    place = "" if node.place is None else f"#{node.place} "
+    return f"  {place}{numeral(node.score, '+.3f', lang)} ({translated(node.end, lang)})"
 
 
 __all__ = ["Node", "Record", "Tree", "draw"]
