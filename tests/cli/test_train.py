@@ -447,7 +447,11 @@ def test_the_tasks_are_listed():
     [
         (["--task", "number"], 2, "did you mean 'numbers'"),
         (["text.txt", "--task", "numbers"], 2, "makes its own data: leave the sources out"),
-        (["--task", "numbers", "--source", "fr"], 2, "expected one of en, es, pt, pt-br, digits, given 'fr'"),
+        (
+            ["--task", "numbers", "--source", "fr"],
+            2,
+            "error: flag numbers.source: expected one of en, es, pt, pt-br, digits, given 'fr'",
+        ),
         (["--task", "numbers", "--source", "en"], 2, "source and target are both en"),
         (["--task", "numbers", "--preset", "mini-gpt"], 2, "this model is decoder-only"),
         (["--task", "pairs"], 2, "give a file of pairs"),

@@ -76,7 +76,7 @@ def resolve_config(
     origins: dict[str, str] = {}
     for origin, table in sources:
         for key, annotation, raw in _settings(kind, table, "", origin):
-            value = _convert(annotation, raw, f"{origin}: {key}")
+            value = _convert(annotation, raw, origin if origin == f"flag {key}" else f"{origin}: {key}")
             before = values.get(key)
             values[key] = {**before, **value} if isinstance(before, dict) and isinstance(value, dict) else value
             origins[key] = origin
