@@ -1,6 +1,7 @@
 """A run: it learns, it tells what it does, and it refuses what cannot end well."""
 
 import math
+import re
 
 import matplotlib.image
 import pytest
@@ -59,6 +60,11 @@ def test_the_folder_tells_what_happened(text, build, config, tmp_path, capsys, m
     assert "step 2, held out: loss" in shown.err
     assert "\r" not in shown.err  # a bar is for terminals
     assert shown.out == ""
+
+
+def test_progress_is_told_in_the_language_asked_for(build, config, text, tmp_path, capsys):
+    train(build(), text.task(config(steps=1)), config(steps=1), tmp_path / "run", lang="es")
+    assert re.search(r"^paso 1, reservado: pérdida \d,\d+; perplejidad", capsys.readouterr().err, re.MULTILINE)
 
 
 def test_quiet_is_quiet(text, build, config, tmp_path, capsys):

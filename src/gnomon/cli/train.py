@@ -177,7 +177,7 @@ def _start(
         task = kind.task(tokenizer, settings.train, quiet)
         origin = {"preset": settings.preset, **kind.saved()}
         with _way_on(folder, lang):
-            return train(model, task, settings.train, folder, origin=origin, quiet=quiet)
+            return train(model, task, settings.train, folder, origin=origin, quiet=quiet, lang=lang)
 
 
 def _go_on(folder: Path, resolved: "Resolved[Settings]", device: str, quiet: bool, lang: str) -> "Report":
@@ -197,7 +197,7 @@ def _go_on(folder: Path, resolved: "Resolved[Settings]", device: str, quiet: boo
         task = saved_kind(state, folder).task(Tokenizer.load(folder), config, quiet)
         _tell(words("train", lang)("step_of", folder=folder, step=state.step, steps=config.steps), quiet)
         with _way_on(folder, lang):
-            return resume(folder, task, device=device, changes=changes, quiet=quiet)
+            return resume(folder, task, device=device, changes=changes, quiet=quiet, lang=lang)
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from tqdm import tqdm
 from gnomon.checkpoints.drafts import sweep
 from gnomon.checkpoints.native import load
 from gnomon.errors import BadInput
+from gnomon.glossary import words
 from gnomon.train.config import TrainConfig
 from gnomon.train.evaluation import Evaluation
 from gnomon.train.folder import new_folder, old_folder
@@ -51,12 +52,14 @@ def train(
     *,
     origin: Mapping[str, Any] | None = None,
     quiet: bool = False,
+    lang: str = "en",
 ) -> Report:
     """Train a model on a task, where it is (its device), and keep it in a new run folder.
 
     task    made with this config: `Text(train_store, valid_store, config)` for a language model
     origin  kept in the state of the run for whoever resumes it: for example where the data came from
     quiet   no progress bar and no samples on standard error
+    lang    the language of progress: en, es or pt
 
     The first Ctrl-C, SIGTERM or SIGHUP ends the step, saves and raises KeyboardInterrupt; the second one quits at once.
     Raises BadValue for a folder that already holds something, for a model that cannot learn this task, and where the
@@ -65,7 +68,7 @@ def train(
     with new_folder(run_folder) as folder:
         run = Run(model, task, config, folder, origin or {})
         run.save(0)  # a folder that cannot be written is known before the first step
-        return _go(run, quiet)
+        return _go(run, quiet, lang)
 
 
 def resume(
@@ -76,6 +79,7 @@ def resume(
     device: torch.device | str = "cpu",
     changes: Mapping[str, Any] | None = None,
     quiet: bool = False,
+    lang: str = "en",
 ) -> Report:
     """Go on with a run from its last save, as if it had never stopped.
 
@@ -95,17 +99,18 @@ def resume(
         restore(folder, model, run.optimizer)
         run.state = replace(run.state, step=state.step)
         sweep(folder)
-        return _go(run, quiet)
+        return _go(run, quiet, lang)
 
 
-def _go(run: Run, quiet: bool) -> Report:
+def _go(run: Run, quiet: bool, lang: str) -> Report:
     """Take the steps that are left."""
     config, start, began = run.config, run.state.step, time.perf_counter()
     evaluation = samples = None
+    w = words("train", lang)
     log = MetricsLog(run.folder / METRICS, until=start)
     if log.damaged:
         _say(f"{METRICS}: damaged lines are left out ({log.damaged})", quiet)
-    asking = signals_ask("finishing this step, then saving. Once more quits at once.")
+    asking = signals_ask(w("finishing"))
     with closing(log), _progress(config, start, quiet) as bar, asking as asked:
         run.model.train()
         for number in range(start, config.steps):
@@ -116,11 +121,11 @@ def _go(run: Run, quiet: bool) -> Report:
             if last or _due(done, config.log_every):
                 nats = loss.mean.item()
                 log.write(done, loss=nats, lr=run.rate(number), tokens_per_second=round(run.tokens_per_second))
-                bar.set_postfix_str(f"loss {nats:.3f}, {run.tokens_per_second:,.0f} tokens/s", refresh=False)
+                bar.set_postfix_str(w("pace", loss=nats, speed=round(run.tokens_per_second)), refresh=False)
             if last or _due(done, config.eval_every):
                 evaluation = run.evaluate()
                 log.write(done, **evaluation.as_metrics())
-                _say(f"step {done}, held out: {evaluation}", quiet)
+                _say(w("evaluated", step=done, evaluation=evaluation.in_words(lang)), quiet)
             if last or _due(done, config.sample_every):
                 samples = run.samples()
                 log.write(done, samples=samples)
@@ -129,7 +134,7 @@ def _go(run: Run, quiet: bool) -> Report:
                 run.save(done)
                 plot_loss(log.lines, run.folder / PLOT)
             if stop and not last:
-                _say(f"step {done} is saved in {run.folder}", quiet)
+                _say(w("saved", step=done, folder=run.folder), quiet)
                 raise stop
     if evaluation is None or samples is None:  # the run had ended before
         evaluation, samples = run.evaluate(), run.samples()
