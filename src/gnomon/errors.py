@@ -49,13 +49,15 @@ def unknown(kind: str, given: str, known: Iterable[str], also: Mapping[str, str]
 
     >>> print(unknown("position encoding", "rop", ["alibi", "rope"]))
     unknown position encoding 'rop': did you mean 'rope'? Known: alibi, rope
+    >>> print(unknown("position encoding", "xyz", ["alibi", "rope"]))
+    unknown position encoding 'xyz'. Known: alibi, rope
     """
     names = sorted(known)
     meant = {word.casefold(): name for word, name in (also or {}).items() if name in names}
     meant |= {name.casefold(): name for name in names}
     near = get_close_matches(str(given).casefold(), meant, n=1, cutoff=0.5)
-    hint = f" did you mean {meant[near[0]]!r}?" if near else ""
-    return BadValue(f"unknown {kind} {shown(given)}:{hint} Known: {', '.join(names) or 'none'}")
+    hint = f": did you mean {meant[near[0]]!r}?" if near else "."
+    return BadValue(f"unknown {kind} {shown(given)}{hint} Known: {', '.join(names) or 'none'}")
 
 
 def wrong(name: str, given: object, expected: str, how: str = "") -> BadValue:
