@@ -85,3 +85,9 @@ def test_the_interval_of_a_loss_holds_it_and_that_of_perplexity_is_its_exponenti
     for end in ("low", "value", "high"):
         assert getattr(perplexity, end) == pytest.approx(math.exp(getattr(loss, end)))
     assert loss.count == len(windows_for_eval(text.valid, 8).ids)
+
+
+def test_right_answers_are_named_in_the_readers_language():
+    found = Evaluation({"exact match log-uniform": share(995, 1000)}, 7)
+    assert found.in_words("es") == "aciertos, log-uniforme 99,5 %"
+    assert found.in_words("pt") == "acertos, log-uniforme 99,5 %"
