@@ -136,6 +136,18 @@ def a_tokenizer_too_large(model):
     model.tokenizer = gn.Tokenizer.bytes()
 
 
+class Louder(nn.RMSNorm):
+    def forward(self, x):
+        return 2 * super().forward(x)
+
+    def extra_repr(self):
+        return "louder"
+
+
+def a_part_that_computes_otherwise(model):
+    model.stack.norm = Louder(16, eps=model.stack.norm.eps)
+
+
 REFUSED = {
     other_scale: r"input\.tokens\.scale is 4\.0 instead of 1\.0", head_on_the_old_table: r"gn\.Tied\(model\.input\)",
     one_end_resized: r"input\.tokens\.weight is \(60, 16\) instead of \(50, 16\).*model\.resize",
@@ -143,6 +155,7 @@ REFUSED = {
     other_eps: r"stack\.norm\.eps is 0\.5", other_window: r"stack\.blocks\.0\.attention\.window is 3",
     one_block_twice: "are one tensor", one_weight_twice: "are one tensor", an_end_outside: "ends has the id 50",
     a_tokenizer_too_large: "tokenizer has the id 256",
+    a_part_that_computes_otherwise: r"stack\.norm has a forward of its own",
 }  # fmt: skip
 
 
@@ -154,6 +167,13 @@ def test_what_no_file_would_bring_back_is_refused_by_name_and_writes_nothing(tmp
     with pytest.raises(BadValue, match=REFUSED[change]):
         FORMATS[form](model, tmp_path)
     assert list(tmp_path.glob("**/*.*")) == []
+
+
+def test_a_part_of_a_subclass_that_computes_alike_is_held():
+    """As torch's own wrappers make them: another class, the methods of the first."""
+    model = model_of()
+    model.stack.norm.__class__ = type("Sharded", (nn.RMSNorm,), {"extra_repr": lambda self: "", "_apply": None})
+    assert held(model).weights.keys() == model.state_dict().keys()
 
 
 @pytest.mark.parametrize("form", ["run folder", "hugging face"])

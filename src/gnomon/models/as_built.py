@@ -90,6 +90,7 @@ def _differences(model: Model, built: Model, ours: Mapping[str, Tensor], besides
             continue
         if isinstance(part, type(like)):
             yield from _settings_differ(name, part, like)
+            yield from (f"{name} has a {method} of its own" for method in _overridden(type(part), type(like)))
         else:
             seen.append(name)
             yield f"{name} is {'missing' if part is None else type(part).__name__}, not {type(like).__name__}"
@@ -109,6 +110,13 @@ def _settings_differ(name: str, part: nn.Module, like: nn.Module) -> Iterator[st
         mine = getattr(part, key, None)
         if key not in UNSEEN and not key.startswith("_") and _is_plain(value) and mine != value:
             yield f"{name}.{key} is {mine!r} instead of {value!r}"
+
+
+def _overridden(cls: type, base: type) -> list[str]:
+    """Methods of a base that a subclass computes otherwise; not what any module may have, such as how it is moved."""
+    above = cls.__mro__[: cls.__mro__.index(base)]
+    names = {name for each in above for name in vars(each) if callable(getattr(base, name, None))}
+    return sorted(name for name in names if name == "forward" or not hasattr(nn.Module, name))
 
 
 def _is_plain(value: object) -> bool:
