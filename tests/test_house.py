@@ -11,7 +11,7 @@ import subprocess
 import sys
 import types
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
@@ -114,6 +114,76 @@ def test_the_rule_sees_an_import_that_goes_up(tmp_path, path, code, bad):
 
 def test_no_import_goes_up():
     assert imports_that_go_up(PACKAGE) == []
+
+
+# ------------------------------------------------------------------ cycles
+
+
+def modules_imported(package: Path) -> dict[str, set[str]]:
+    """The modules of a package that each of them imports, wherever in it: a lazy import is one too. What is imported
+    only for annotations (under TYPE_CHECKING) is not, nor is what a module's parent packages import before it."""
+    files = {
+        ".".join((package.name, *file.relative_to(package).with_suffix("").parts)).removesuffix(".__init__"): file
+        for file in sorted(package.rglob("*.py"))
+    }
+    return {name: {m for m in _imports(name, file, files) if m != name} for name, file in files.items()}
+
+
+def _imports(name: str, file: Path, known: Collection[str]) -> Iterator[str]:
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    typing = [n for n in ast.walk(tree) if isinstance(n, ast.If) and ast.unparse(n.test).endswith("TYPE_CHECKING")]
+    annotations = {id(inner) for node in typing for part in node.body for inner in ast.walk(part)}
+    around = name.split(".") if file.name == "__init__.py" else name.split(".")[:-1]
+    for node in ast.walk(tree):
+        if id(node) in annotations:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in known)
+        elif isinstance(node, ast.ImportFrom):
+            above = around[: len(around) + 1 - node.level] if node.level else []
+            base = ".".join((*above, *([node.module] if node.module else [])))
+            inner = [f"{base}.{alias.name}" for alias in node.names]
+            found = {module if module in known else base for module in inner}
+            yield from (module for module in found if module in known)
+
+
+def import_cycles(package: Path) -> list[list[str]]:
+    """Groups of modules that import each other, directly or around a ring."""
+    imported = modules_imported(package)
+    reached: dict[str, set[str]] = {}
+    for name in imported:
+        reached[name], ahead = set(), [name]
+        while ahead:
+            new = imported[ahead.pop()] - reached[name]
+            reached[name] |= new
+            ahead += new
+    rings = {tuple(sorted(n for n in reached[name] if name in reached[n])) for name in imported}
+    return [list(ring) for ring in sorted(rings) if ring]
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"a": "import p.b", "b": "from p.a import x"}, [["p.a", "p.b"]]),
+        ({"a": "def draw():\n    from p.b import x", "b": "from p import a"}, [["p.a", "p.b"]]),
+        ({"a": "from . import b", "b": "from .c import x", "c": "import p.a"}, [["p.a", "p.b", "p.c"]]),
+        ({"d/__init__": "from p.d.a import x", "d/a": "from p.d import x"}, [["p.d", "p.d.a"]]),
+        ({"d/__init__": "from p.d.a import x", "d/a": "from p.d import b", "d/b": ""}, []),
+        ({"a": "import p.b\nimport p.c", "b": "from p.c import x", "c": "import torch"}, []),
+        ({"a": "import p.b", "b": "if TYPE_CHECKING:\n    from p.a import x"}, []),
+    ],
+)
+def test_the_rule_sees_modules_that_import_each_other(tmp_path, files, expected):
+    for name, code in {"__init__": "", **files}.items():
+        file = tmp_path / "p" / f"{name}.py"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(code)
+    assert import_cycles(tmp_path / "p") == expected
+
+
+def test_no_two_modules_import_each_other():
+    """What is shown does not import who shows it: a drawer or a writer registers itself with what it draws."""
+    assert import_cycles(PACKAGE) == []
 
 
 # ------------------------------------------------------------------ one method, one file

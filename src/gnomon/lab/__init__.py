@@ -4,6 +4,7 @@ report = gn.lab.extrapolation(["rope", "alibi"], folder="runs/mine")
 print(report.table())
 """
 
+from gnomon.lab import outputs as _outputs  # noqa: F401  how a report is written
 from gnomon.lab.experiments import experiment, extrapolation
 from gnomon.lab.report import Report, Sample
 from gnomon.lab.settings import Recipe, Settings, Size

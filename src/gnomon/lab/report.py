@@ -1,7 +1,7 @@
 """Report: what an experiment found, as an object that prints, draws and saves itself."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +15,11 @@ from gnomon.lab.settings import Settings
 from gnomon.lab.trial import Measured
 
 FORMAT = 1  # of report.json; goes up when a key changes its meaning or leaves
+
+
+#: file beside report.json -> the function from a report and a language to its bytes; `outputs` fills it, so that a
+#: report imports none of them
+WRITERS: dict[str, Callable[..., bytes]] = {}
 
 
 @dataclass(frozen=True)
@@ -78,9 +83,7 @@ class Report:
 
     def table(self, colour: bool = False, lang: str = "en") -> str:
         """The result as text for a terminal, in English, Spanish or Portuguese."""
-        from gnomon.lab.table import written
-
-        return written(self, colour, lang)
+        return WRITERS["table.txt"](self, lang=lang, colour=colour).decode().removesuffix("\n")
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON-ready data."""
@@ -112,15 +115,9 @@ class Report:
 
         The page needs no other file and asks no other machine for anything. report.json is the same in every language.
         """
-        from gnomon.lab.figures import by_position, extrapolation, png
-        from gnomon.lab.page import page
-
         files = {
             "report.json": (self.to_json() + "\n").encode(),
-            "table.txt": (self.table(lang=lang) + "\n").encode(),
-            "extrapolation.png": png(extrapolation(self, lang=lang)),
-            "by_position.png": png(by_position(self, lang=lang)),
-            "report.html": page(self, lang).encode(),
+            **{name: written(self, lang=lang) for name, written in WRITERS.items()},
         }
         for name, content in files.items():
             with atomic(Path(folder) / name) as file:
@@ -176,4 +173,4 @@ def _nats(row: Row, at: int) -> Floats:
     return nats
 
 
-__all__ = ["Place", "Report", "Sample", "make_report"]
+__all__ = ["WRITERS", "Place", "Report", "Sample", "make_report"]

@@ -7,6 +7,8 @@ Every function returns a `Picture`, which shows itself in a notebook and saves i
 matplotlib is imported when the first one is drawn.
 """
 
+from gnomon.plots import flow as _flow  # noqa: F401  how objects are drawn
+from gnomon.plots import order_picture as _order_picture  # noqa: F401
 from gnomon.plots.alignment import alignment
 from gnomon.plots.biases import bias, buckets
 from gnomon.plots.inspection import Inspection, inspect

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from gnomon.glossary import Words, words
 from gnomon.plots.inspection import Inspection, Reading
-from gnomon.plots.picture import Picture
+from gnomon.plots.picture import Picture, draw
 from gnomon.plots.style import BLUE, MUTED, SHARE, SIGNED, canvas, colour_bar, drawable, drawing, heat
 from gnomon.shapes import Float
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 MOST_LAYERS, MOST_HEADS, MOST_NAMES = 4, 4, 24
 
 
+@draw.register(Inspection)
 def flow(seen: Inspection, lang: str = "en") -> Picture:
     """Draw an inspection. Of many layers or heads, up to four of each are shown, the first and the last among them."""
     w = words("inspect", lang)

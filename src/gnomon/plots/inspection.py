@@ -8,7 +8,7 @@ the same way before its decoder looks at it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import torch
 
@@ -20,12 +20,10 @@ from gnomon.layout import Layout
 from gnomon.models import DecoderOnly, EncoderDecoder, EncoderOnly, Model
 from gnomon.models.heads import ClassHead, LabelHead, PooledHead
 from gnomon.models.stack import Stack
+from gnomon.plots.picture import Picture, draw
 from gnomon.positions import PositionEncoding
 from gnomon.shapes import Float
 from gnomon.trace import Trace
-
-if TYPE_CHECKING:
-    from gnomon.plots.picture import Picture
 
 WRITTEN = 16  # tokens of an answer that an encoder-decoder writes itself
 Answer = Literal["next", "each", "classes", "vector"]
@@ -106,11 +104,9 @@ class Inspection(Reading):
         """The source's tokens that a query looks at most in a layer of the decoder, mean over heads."""
         return most(self.cross[layer].mean(0)[query], top)
 
-    def picture(self, lang: str = "en") -> "Picture":
+    def picture(self, lang: str = "en") -> Picture:
         """All of it on one page."""
-        from gnomon.plots.flow import flow
-
-        return flow(self, lang)
+        return draw(self, lang)
 
     def _repr_png_(self) -> bytes:
         return self.picture().render()

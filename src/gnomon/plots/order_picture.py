@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from gnomon.errors import BadValue
 from gnomon.glossary import words
-from gnomon.plots.picture import Picture
+from gnomon.plots.picture import Picture, draw
 from gnomon.plots.style import MUTED, SHARE, colour_bar, drawable, drawing, heat, panels
 from gnomon.plots.word_order import Order, Sentence
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@draw.register(Order)
 def draw_order(seen: Order, position: str = "rope") -> Picture:
     """Layer 1's attention over both sentences, and their difference once the words are back: a row without position
     and, unless it is "none", a row with `position`, which must be among those compared."""

@@ -3,11 +3,12 @@
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import singledispatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gnomon.data.files import atomic
-from gnomon.errors import BadValue
+from gnomon.errors import BadValue, wrong
 from gnomon.memory import room_for
 from gnomon.plots.style import drawing, write_numbers
 
@@ -60,6 +61,13 @@ class Picture:
         return self.render("png")
 
 
+@singledispatch
+def draw(seen: object, *options: Any) -> Picture:
+    """The picture of an object. Whoever can draw a kind of object registers its function here, so that the object need
+    not import it: `@draw.register(Order)`."""
+    raise wrong("what is drawn", seen, "what a function of gn.plots returned")
+
+
 def check_drawable(numbers: int, what: str) -> None:
     """Raise BadValue for a picture of more numbers than fit into memory; drawing holds them several times over."""
     room_for(COPIES * 8 * numbers, f"a picture of {what}", "choose smaller sizes")
@@ -74,4 +82,4 @@ def picture_format(path: Path) -> str:
     return kind
 
 
-__all__ = ["DPI", "FORMATS", "Picture", "check_drawable", "picture_format"]
+__all__ = ["DPI", "FORMATS", "Picture", "check_drawable", "draw", "picture_format"]

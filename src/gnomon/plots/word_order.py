@@ -7,7 +7,7 @@ stacks of two layers or more are another matter: their mask already tells the or
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -17,11 +17,9 @@ from gnomon.errors import BadValue, checked, shown
 from gnomon.glossary import Words, words
 from gnomon.layout import Layout, visible
 from gnomon.models import DecoderOnly
+from gnomon.plots.picture import Picture, draw
 from gnomon.shapes import Float, Int
 from gnomon.trace import Trace
-
-if TYPE_CHECKING:
-    from gnomon.plots.picture import Picture
 
 ENCODINGS = ("none", "sinusoidal", "learned", "rope", "alibi", "t5")
 SIZES: dict[str, Any] = {"d_model": 64, "n_heads": 4, "max_positions": 64, "init_std": 0.25}
@@ -77,11 +75,9 @@ class Order:
     comparisons: list[Comparison]
     causal: dict[int, float]
 
-    def picture(self, position: str = "rope") -> "Picture":
+    def picture(self, position: str = "rope") -> Picture:
         """Attention over both sentences and the difference, without position and with one."""
-        from gnomon.plots.order_picture import draw_order
-
-        return draw_order(self, position)
+        return draw(self, position)
 
     def _repr_png_(self) -> bytes:
         return self.picture().render()

@@ -78,10 +78,8 @@ class Kind(ABC):
 
 def kinds() -> dict[str, type[Kind]]:
     """Every kind by name: those of this room, and yours once their module is imported."""
-    from gnomon import tasks
-
-    for module in pkgutil.iter_modules(tasks.__path__):
-        import_module(f"{tasks.__name__}.{module.name}")
+    for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
+        import_module(f"{__package__}.{module.name}")
     return dict(_KINDS)
 
 

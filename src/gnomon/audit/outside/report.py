@@ -1,15 +1,20 @@
 """A report: all that an audit found about one target."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import Any, get_args
 
 from gnomon.audit.outside.rule import Finding, Verdict, might_be_asked
+from gnomon.data import atomic
 from gnomon.errors import unknown
 
 FORMAT = 1  #: of `as_dict`; goes up when a key changes its meaning or leaves, not when one is added
+
+#: ending of a file -> the function from a report to its text; `outputs` fills it, so that a report imports none of them
+WRITERS: dict[str, Callable[..., str]] = {}
+SPOKEN = (".html", ".txt")  #: formats that people read, which take a language
 
 
 @dataclass(frozen=True)
@@ -96,9 +101,7 @@ class Report:
     def table(self, width: int = 100, colour: bool = False, lang: str = "en") -> str:
         """A line a law, and below it what to do about each failure; for a terminal of `width` columns, in English,
         Spanish or Portuguese ("es", "pt"), in which hints, reasons and sources stay English."""
-        from gnomon.audit.outside.outputs.table import written
-
-        return written(self, width, colour, lang)
+        return WRITERS[".txt"](self, width=width, colour=colour, lang=lang)
 
     def save(self, path: str | Path, lang: str = "en") -> None:
         """Write it, whole or not at all, as the name ends: .html a page, .json, .sarif, .xml JUnit's, .txt the table.
@@ -107,8 +110,6 @@ class Report:
 
         Raises BadValue for another ending, BadInput where the file cannot be written.
         """
-        from gnomon.audit.outside.outputs import save
-
         save(self, path, lang=lang)
 
     def __str__(self) -> str:
@@ -117,10 +118,8 @@ class Report:
 
     def _repr_html_(self) -> str:
         """The page in a frame of its own, for a notebook."""
-        from gnomon.audit.outside.outputs import page
-
         style = "width:100%;height:36rem;border:1px solid #8884;border-radius:.5rem"
-        return f'<iframe srcdoc="{escape(page(self))}" style="{style}"></iframe>'
+        return f'<iframe srcdoc="{escape(WRITERS[".html"](self))}" style="{style}"></iframe>'
 
 
 def _printable(value: Any) -> Any:
@@ -134,4 +133,17 @@ def _printable_finding(found: Finding) -> Finding:
     return replace(found, **{name: _printable(value) for name, value in vars(found).items()})
 
 
-__all__ = ["FORMAT", "Report"]
+def save(report: Report, path: str | Path, kind: str = "", lang: str = "en") -> None:
+    """Write the report to `path`, whole or not at all, in the format that `kind`, else the name's ending says.
+
+    lang: of the page and the table; programs read the same in every language
+    """
+    ending = kind or Path(path).suffix.lower()
+    if ending not in WRITERS:
+        raise unknown("ending of a report's file", ending or str(path), WRITERS)
+    text = WRITERS[ending](report, **({"lang": lang} if ending in SPOKEN else {})).rstrip("\n") + "\n"
+    with atomic(path) as file:
+        file.write(text.encode())
+
+
+__all__ = ["FORMAT", "SPOKEN", "WRITERS", "Report", "save"]

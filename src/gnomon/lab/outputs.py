@@ -1,0 +1,32 @@
+"""The files of a report that people look at: a table, two pictures and a page."""
+
+from gnomon.lab.figures import by_position, extrapolation, png
+from gnomon.lab.page import page
+from gnomon.lab.report import WRITERS, Report
+from gnomon.lab.table import written
+
+
+def _table(report: Report, lang: str = "en", colour: bool = False) -> bytes:
+    return (written(report, colour, lang) + "\n").encode()
+
+
+def _extrapolation(report: Report, lang: str = "en") -> bytes:
+    return png(extrapolation(report, lang=lang))
+
+
+def _by_position(report: Report, lang: str = "en") -> bytes:
+    return png(by_position(report, lang=lang))
+
+
+def _page(report: Report, lang: str = "en") -> bytes:
+    return page(report, lang).encode()
+
+
+WRITERS |= {
+    "table.txt": _table,
+    "extrapolation.png": _extrapolation,
+    "by_position.png": _by_position,
+    "report.html": _page,
+}
+
+__all__ = ["WRITERS"]
