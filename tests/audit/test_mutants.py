@@ -36,7 +36,7 @@ def test_no_law_passes_where_its_mutant_lives(name, subjects):
 def homes(mutant: Mutant) -> list[str]:
     """Where it can live. The kernel of one number per distance never runs under a bias that is no function of it."""
     classes = [gn.positions.encoding(name) for name in mutant.of or gn.positions.names()]
-    of_kernel = mutant.kind == "kernel"
+    of_kernel = mutant.law.startswith("every kernel")
     return [cls.name for cls in classes if not (of_kernel and cls.acts == "score" and not cls.relative)]
 
 
