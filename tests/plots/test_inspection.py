@@ -124,6 +124,16 @@ def test_a_text_for_a_model_without_a_tokenizer_is_refused(model):
         plots.inspect(m, "abc")
 
 
+def test_tokens_and_ids_are_written_as_they_are_in_every_language(model):
+    m = model(vocab_size=4000)
+    m.tokenizer = None
+    shown = {}
+    for lang in ("en", "es"):
+        axes = plots.inspect(m, [1234, 3999]).picture(lang).figure.axes[0]
+        shown[lang] = [label.get_text() for label in axes.get_xticklabels()]
+    assert shown["en"] == shown["es"] == ["1234", "3999"]
+
+
 def test_of_many_layers_and_heads_the_first_and_last_are_drawn(model):
     figure = plots.inspect(model(n_heads=8, d_model=64), "ab").picture().figure
     titles = {axes.get_title(loc="left") for axes in figure.axes}
@@ -201,6 +211,15 @@ def test_an_encoder_decoder_shows_the_numbers_of_both_stacks(own):
     assert [a.shape for a in seen.cross] == [(2, 3, 4)] * 2
     for weights in (*seen.cross, *seen.source.attention):
         torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:2]))
+
+
+def test_a_source_with_positions_of_its_own_shows_those():
+    model = translator(position="learned", max_positions=8, source_positions=True)
+    seen = plots.inspect(model, [5, 6], target=[9])
+    assert seen.source.encodings == [model.source_input.position]
+    assert seen.encodings == [model.input.position]
+    own = model.source_input.position.vectors(gn.Layout.dense(1, 2))[0]
+    torch.testing.assert_close(seen.source.position, own.detach())
 
 
 def test_what_is_written_by_default_is_what_the_model_writes():

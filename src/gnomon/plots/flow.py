@@ -135,7 +135,7 @@ def _output(area: "SubFigure", seen: Inspection, w: Words) -> None:
     axes = area.subplots()
     image = heat(axes, seen.output.numpy().T)
     axes.set(title=w("output_vectors"), ylabel=w("dimension"))
-    _name_tokens(axes, seen.tokens, "x")
+    _name_tokens(axes, seen.tokens if len(seen.tokens) <= MOST_NAMES // 2 else [], "x")
     colour_bar(area, image, axes, "")
 
 

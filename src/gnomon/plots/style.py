@@ -7,6 +7,7 @@ signed values around zero, white to blue for shares, a dark-to-light scale for t
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -201,8 +202,9 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list
 
 
 def write_numbers(figure: "Figure", lang: str) -> None:
-    """Let every axis of a figure write its numbers as a language writes them."""
-    from matplotlib.ticker import FixedFormatter, Formatter, NullFormatter
+    """Let every axis of a figure write its numbers as a language writes them. Labels that were given as texts, such as
+    tokens and ids, stay as they are."""
+    from matplotlib.ticker import FixedFormatter, Formatter, FuncFormatter, NullFormatter
 
     class Localized(Formatter):
         def __init__(self, inner: Formatter) -> None:
@@ -223,7 +225,10 @@ def write_numbers(figure: "Figure", lang: str) -> None:
 
     for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
         own = axis.get_major_formatter()
-        if not isinstance(own, FixedFormatter | NullFormatter):
+        texts = isinstance(own, FuncFormatter) and isinstance(
+            own.func, partial
+        )  # how set_ticks(places, labels) keeps them
+        if not (texts or isinstance(own, FixedFormatter | NullFormatter)):
             axis.set_major_formatter(Localized(own))
 
 
