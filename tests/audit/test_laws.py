@@ -22,6 +22,7 @@ OPTIONS = {
     "t5": [{"n_buckets": 8, "max_distance": 16}],
     "alibi": [{"sides": "split"}],
     "kerple": [{"form": "power"}],
+    "hard-alibi": [{"windows": 4}],
 }
 
 
