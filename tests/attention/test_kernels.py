@@ -280,3 +280,14 @@ def test_alone_and_both_sided_there_may_be_more_queries_than_keys():
         attend(q, k, k)
     with pytest.raises(gn.BadValue, match="where only at places the queries: give at and k_at"):
         attend(q, k, k, at=Layout.dense(1, 5))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("softcap", 0.0), ("softcap", -1.0), ("softcap", float("nan")), ("scale", float("nan")), ("kept", -1)],
+)
+def test_numbers_that_make_no_attention_are_refused_by_name(name, value):
+    """A cap of 0 would weigh all that is seen alike, without a word."""
+    x = torch.randn(1, 1, 3, 4)
+    with pytest.raises(gn.BadValue, match=f"^{name} "):
+        attend(x, x, x, **{name: value})

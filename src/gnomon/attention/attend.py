@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from math import inf
 
 import torch
 
@@ -93,17 +94,25 @@ def _check(q: Float, k: Float, v: Float, position: PositionEncoding | None) -> N
 
 
 def _check_settings(*settings: object) -> None:
-    """Raise BadValue for a setting of the wrong type; dropout is a share."""
+    """Raise BadValue for a setting of the wrong type; dropout is a share, and a cap is above 0."""
     kinds = {
         "causal": bool, "window": int | None, "scale": float | None, "dropout": float, "kept": int,
         "softcap": float | None, "sinks": torch.Tensor | None,
     }  # fmt: skip
     for (name, kind), value in zip(kinds.items(), settings, strict=True):
         must_be(name, value, kind)
-    dropout = settings[3]
+    _, _, scale, dropout, kept, softcap, _ = settings
     assert isinstance(dropout, float | int)
     if not 0 <= dropout < 1:
         raise BadValue(f"dropout is a share of the weights, at least 0 and below 1; got {dropout}")
+    if isinstance(softcap, float | int) and not softcap > 0:
+        raise BadValue(
+            f"softcap is the number that no score exceeds, above 0; None leaves scores as they are; got {softcap}"
+        )
+    if isinstance(scale, float) and not abs(scale) < inf:
+        raise BadValue(f"scale is the number that scores are multiplied by; got {scale}")
+    if isinstance(kept, int) and kept < 0:
+        raise BadValue(f"kept counts the first positions that stay visible, 0 for none; got {kept}")
 
 
 def check_built(position: object) -> None:
