@@ -10,9 +10,10 @@ from pathlib import Path
 
 import torch
 
-from gnomon.checkpoints.gguf.families import FAMILIES, Family, Part, parts, row_order, tensor_shapes
+from gnomon.checkpoints.gguf.family import Family, Part, parts, row_order, tensor_shapes
 from gnomon.checkpoints.gguf.header import GGUF, Array
 from gnomon.checkpoints.gguf.keys import Keys, shortest
+from gnomon.checkpoints.gguf.registry import FAMILIES
 from gnomon.checkpoints.gguf.rope import FACTORS
 from gnomon.checkpoints.gguf.settings import read_settings
 from gnomon.checkpoints.gguf.tokenizer import read_tokenizer

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from gnomon.blocks import default_width
-from gnomon.checkpoints.gguf.families import FAMILIES, Family, Shapes, parts, rotary_width, tensor_shapes
+from gnomon.checkpoints.gguf.family import Family, Shapes, parts, rotary_width, tensor_shapes
 from gnomon.checkpoints.gguf.keys import Keys
-from gnomon.checkpoints.gguf.rope import LONG, Factors, describe_rope, read_rope, rope
+from gnomon.checkpoints.gguf.registry import FAMILIES
+from gnomon.checkpoints.gguf.rope import LONG, Factors, describe_rope, read_rope
 from gnomon.checkpoints.nearest import Lost, no_family
 from gnomon.errors import BadInput, BadValue
 from gnomon.models import ModelConfig
@@ -21,8 +22,6 @@ from gnomon.models.meta import on_meta
 from gnomon.positions import Spec, get
 from gnomon.positions.scaling import LongRoPE, YaRN, scaling
 
-GEMMA_PERIOD, GEMMA_LOCAL_BASE = 6, 10000.0  # every sixth layer sees all; the base of the others
-GEMMA_27B = 62  # layers: the one model whose scores are scaled by the width that its heads would have without d_head
 UNSEEN = ("dropout", "init_std", "padding_id", "max_positions")  # settings that do not change what is computed
 
 
@@ -48,7 +47,7 @@ def read_settings(family: Family, keys: Keys, shapes: Shapes, factors: Factors) 
     if not family.partial:
         keys.must("rope.dimension_count", d_head)
     found |= _READ_POSITION[family.position](keys, factors, d_head, length)
-    found |= _OWN.get(family.arch, _window)(keys, found)
+    found |= family.read(keys, found)
     try:
         return ModelConfig.from_dict(found)
     except BadValue as error:
@@ -80,32 +79,6 @@ def _alibi(keys: Keys, factors: Factors, d_head: int, length: int) -> dict[str, 
 
 
 _READ_POSITION = {"rope": _rope, "learned": _learned, "alibi": _alibi}
-
-
-def _window(keys: Keys, found: Mapping[str, Any]) -> dict[str, Any]:
-    window = keys.get("attention.sliding_window", int, 0)
-    return {"window": window} if window else {}
-
-
-def _gpt_neox(keys: Keys, found: Mapping[str, Any]) -> dict[str, Any]:
-    return {"residual": "parallel" if keys.get("use_parallel_residual", bool, True) else "sequential"}
-
-
-def _gemma(keys: Keys, found: Mapping[str, Any]) -> dict[str, Any]:
-    """Gemma 3: layers with a window and a base of their own, and every sixth that sees all."""
-    n, d_head, window = found["n_layers"], found["d_head"], keys.get("attention.sliding_window", int)
-    period = keys.get("attention.sliding_window_pattern", int, GEMMA_PERIOD)
-    local = rope(keys.get("rope.freq_base_swa", float, GEMMA_LOCAL_BASE), d_head, d_head)
-    seeing_all = [(layer + 1) % period == 0 for layer in range(n)]
-    keys.must("final_logit_softcapping", 0.0)
-    settings = {
-        "position": tuple(found["position"] if every else local for every in seeing_all),
-        "window": [None if every else window for every in seeing_all],
-    }
-    return settings | ({"attention_scale": (found["d_model"] / found["n_heads"]) ** -0.5} if n == GEMMA_27B else {})
-
-
-_OWN = {"gptneox": _gpt_neox, "gemma3": _gemma}
 
 
 # ------------------------------------------------------------------ writing
@@ -160,8 +133,8 @@ def _unsaid(family: Family, c: ModelConfig) -> dict[str, Any]:
     turns = all(spec.name == "rope" for spec in specs)
     whole = turns and all(rotary_width(spec.options, width) == width for spec in specs)
     found = {
-        "window": (None, any(c.windows(c.n_layers)) and family.arch != "gemma3"),
-        "head_bias": (False, c.head_bias), "tied": (False, c.tied and family.arch == "gptneox"),
+        "window": (None, any(c.windows(c.n_layers)) and not family.windows),
+        "head_bias": (False, c.head_bias), "tied": (False, c.tied and not family.tied),
         "position": (get("rope"), family.position == "rope" and not (turns if family.partial else whole)),
     }  # fmt: skip
     return {name: value for name, (value, other) in found.items() if other}
@@ -187,22 +160,16 @@ def _keys(family: Family, c: ModelConfig) -> tuple[dict[str, Any], dict[str, lis
         "feed_forward_length": c.d_ff, "attention.head_count": c.n_heads, "attention.head_count_kv": c.n_kv_heads,
         family.eps_key: c.norm_eps, "vocab_size": c.vocab_size,
     }  # fmt: skip
-    if c.d_head * c.n_heads != c.d_model or family.arch in ("qwen3", "gemma3"):
+    if c.d_head * c.n_heads != c.d_model or family.widths:
         keys |= {"attention.key_length": c.d_head, "attention.value_length": c.d_head}
     factors: dict[str, list[float]] = {}
     if family.position == "rope":
         whole = next((spec for spec, window in zip(specs, windows, strict=True) if window is None), specs[0])
-        told, factors = describe_rope(whole if family.arch == "gemma3" else specs[0], c.d_head)
-        if LONG in factors and family.arch != "phi3":
-            raise BadValue(f"longrope is computed in phi3, not in {family.arch}")
+        told, factors = describe_rope(whole if family.windows else specs[0], c.d_head)
+        if LONG in factors and not family.longrope:
+            raise BadValue(f"longrope is not computed in {family.arch}: phi3 has it")
         keys |= {f"rope.{key}": value for key, value in told.items()}
-    if family.arch == "mpt":
-        keys["attention.max_alibi_bias"] = 8.0
-    if family.arch == "gptneox":
-        keys["use_parallel_residual"] = c.residual == "parallel"
-    if any(windows):
-        keys["attention.sliding_window"] = next(window for window in windows if window)
-        keys["rope.freq_base_swa"] = GEMMA_LOCAL_BASE
+    keys |= family.write(c)
     return keys, factors
 
 

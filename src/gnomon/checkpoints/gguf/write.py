@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gnomon.checkpoints.gguf.families import Family, parts, row_order
+from gnomon.checkpoints.gguf.family import Family, parts, row_order
 from gnomon.checkpoints.gguf.header import Array
 from gnomon.checkpoints.gguf.settings import describe, tensors_of
 from gnomon.checkpoints.gguf.tokenizer import describe_tokenizer

@@ -1,14 +1,13 @@
 """The families, and which of them can hold a model."""
 
 import inspect
-import pkgutil
 from collections.abc import Collection, Mapping
 from dataclasses import fields, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from gnomon.blocks import default_width
+from gnomon.checkpoints.discovered import by_file
 from gnomon.checkpoints.hf import families
 from gnomon.checkpoints.hf.family import Family
 from gnomon.checkpoints.hf.keys import Keys
@@ -19,15 +18,9 @@ from gnomon.models.meta import on_meta
 from gnomon.positions import Spec
 
 
-def by_file() -> dict[str, Family]:
-    """The family of each file in families/."""
-    names = [module.name for module in pkgutil.iter_modules(families.__path__)]
-    return {name: import_module(f"{families.__name__}.{name}").FAMILY for name in names}
-
-
 def found() -> dict[str, Family]:
     """Every family by its model_type, in the order in which they are asked to hold a model."""
-    return {family.name: family for family in sorted(by_file().values(), key=lambda family: (family.rank, family.name))}
+    return {family.name: family for family in by_file(families).values()}
 
 
 FAMILIES: Mapping[str, Family] = found()
@@ -125,4 +118,4 @@ def _options(spec: Spec, d_head: int = 0) -> Spec:
     return Spec(spec.cls, {**usual, **given})
 
 
-__all__ = ["FAMILIES", "by_file", "family_for", "family_of", "found", "plain", "whole"]
+__all__ = ["FAMILIES", "family_for", "family_of", "found", "plain", "whole"]

@@ -1,15 +1,16 @@
-"""The families of decoders that a GGUF file may hold: their fixed settings, and their names for our weights.
+"""Family: one kind of decoder that a GGUF file may hold, and its names for our weights. Each stands in families/.
 
 llama.cpp gives the same part the same name in every family, so one table serves all. What differs: which rows are
 written as one tensor, in which order the rows of queries and keys stand, and whether a norm's weight has its 1 added.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
 
+from gnomon.checkpoints.gguf.keys import Keys
 from gnomon.models import ModelConfig
 from gnomon.positions.rope import Pairing, pairing_order
 from gnomon.shapes import Int
@@ -27,22 +28,54 @@ _IN_BLOCK = {
     "around_ffn.norm": "ffn_norm", "around_ffn.norm_after": "post_ffw_norm",
     "ffn.gate": "ffn_gate", "ffn.up": "ffn_up", "ffn.down": "ffn_down",
 }  # fmt: skip
-_QKV = {f"attention.{part}": "attn_qkv" for part in "qkv"}
-_GATE_UP = {"ffn.gate": "ffn_up", "ffn.up": "ffn_up"}
+QKV = {f"attention.{part}": "attn_qkv" for part in "qkv"}
+GATE_UP = {"ffn.gate": "ffn_up", "ffn.up": "ffn_up"}
+
+#: settings that several families have
+LLAMA = {"norm": "rmsnorm", "activation": "silu", "gated": True}
+PLAIN = {"bias": False, "qkv_bias": False, "out_bias": False}
+GPT = {"norm": "layernorm", "activation": "gelu_tanh", "bias": True, "qkv_bias": True, "out_bias": True}
+
+
+def window_of_all(keys: Keys, found: Mapping[str, Any]) -> dict[str, Any]:
+    """A window that every layer has."""
+    window = keys.get("attention.sliding_window", int, 0)
+    return {"window": window} if window else {}
+
+
+def nothing(config: ModelConfig) -> dict[str, Any]:
+    """No keys of its own."""
+    return {}
 
 
 @dataclass(frozen=True)
 class Family:
-    """arch: llama.cpp's name. fixed: settings that all its models have. position: what kind they may choose from.
-    rows: the pairing in which queries and keys stand; fused: parts that are written as one tensor, in order. partial:
-    whether llama.cpp may turn a part of each head; of the other families it refuses to load such a file."""
+    """One family.
+
+    arch      llama.cpp's name
+    position  what kind its models may choose from; fixed: settings that all of them have
+    read      its own keys -> settings, given those found so far; by default a window, which all layers have
+    write     a config -> its own keys
+    rows      the pairing in which queries and keys stand; fused: parts that are written as one tensor, in order
+    partial   whether llama.cpp may turn a part of each head; of the other families it refuses to load such a file
+    widths    whether the width of a head is always written; windows: whether it has words for a window
+    longrope, tied   whether llama.cpp has LongRoPE for it, and a head that is the table of tokens
+    rank      of several families that can hold a model the one of the lowest rank is written, then the first by name
+    """
 
     arch: str
     position: Literal["rope", "learned", "alibi"]
     fixed: Mapping[str, Any]
+    read: Callable[[Keys, Mapping[str, Any]], dict[str, Any]] = window_of_all
+    write: Callable[[ModelConfig], dict[str, Any]] = nothing
     rows: Pairing = "half"
     fused: Mapping[str, str] = field(default_factory=dict)
     partial: bool = False
+    widths: bool = False
+    windows: bool = False
+    longrope: bool = False
+    tied: bool = True
+    rank: int = 1
 
     @property
     def eps_key(self) -> str:
@@ -64,31 +97,6 @@ class Family:
     def adds_one(self, ours: str) -> bool:
         """Whether the file holds 1 + w where we hold w."""
         return self.fixed["norm"] == "rmsnorm_plus_one" and "norm" in ours
-
-
-_LLAMA = {"norm": "rmsnorm", "activation": "silu", "gated": True}
-_PLAIN = {"bias": False, "qkv_bias": False, "out_bias": False}
-_GPT = {"norm": "layernorm", "activation": "gelu_tanh", "bias": True, "qkv_bias": True, "out_bias": True}
-_GEMMA = {
-    **_PLAIN, "norm": "rmsnorm_plus_one", "activation": "gelu_tanh", "gated": True, "placement": "sandwich",
-    "qk_norm": True, "embed_scale": "rounded sqrt",
-}  # fmt: skip
-
-#: when a model is written, the first that has all its settings is taken
-FAMILIES = {
-    family.arch: family
-    for family in (
-        Family("qwen2", "rope", {**_LLAMA, **_PLAIN, "qkv_bias": True}),
-        Family("qwen3", "rope", {**_LLAMA, **_PLAIN, "qk_norm": True}),
-        Family("gemma3", "rope", _GEMMA),
-        Family("llama", "rope", _LLAMA, rows="interleaved"),
-        Family("phi3", "rope", {**_LLAMA, **_PLAIN}, fused={**_QKV, **_GATE_UP}, partial=True),
-        Family("gpt2", "learned", _GPT, fused=_QKV),
-        Family("gptneox", "rope", {**_GPT, "activation": "gelu"}, fused=_QKV, partial=True),
-        Family("bloom", "alibi", {**_GPT, "input_norm": "layernorm"}, fused=_QKV),
-        Family("mpt", "alibi", {"norm": "layernorm", "activation": "gelu"}, fused=_QKV),
-    )
-}
 
 
 @dataclass(frozen=True)
@@ -151,4 +159,6 @@ def rotary_width(options: Mapping[str, Any], d_head: int) -> int:
     return int(d_head if options.get("rotary_dim") is None else options["rotary_dim"])
 
 
-__all__ = ["FAMILIES", "Family", "Part", "parts", "rotary_width", "row_order", "tensor_shapes"]
+__all__ = [
+    "GATE_UP", "GPT", "LLAMA", "PLAIN", "QKV", "Family", "Part", "parts", "rotary_width", "row_order", "tensor_shapes",
+]  # fmt: skip
