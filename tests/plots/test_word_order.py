@@ -140,6 +140,8 @@ def test_a_sentence_may_be_longer_than_the_own_ones():
         (("a dog", "a dog"), "are the same"),
         (("", ""), "are the same"),
         (("a b", "b a a"), "only in the first: nothing; only in the second: 'a'"),
+        (("a b",), "two sentences"),
+        ((1, 2), "two sentences"),
         (("x" * 500 + " y", "y " + "x" * 500), "at most 400 tokens"),
     ],
 )

@@ -13,7 +13,7 @@ import torch
 
 from gnomon.attention.multihead import MultiHeadAttention
 from gnomon.data import Tokenizer
-from gnomon.errors import BadValue, checked, shown
+from gnomon.errors import BadValue, checked, shown, wrong
 from gnomon.glossary import Words, words
 from gnomon.layout import Layout, visible
 from gnomon.models import DecoderOnly
@@ -130,6 +130,8 @@ def _sentences(w: Words, given: tuple[str, str] | None) -> tuple[Sentence, Sente
         plain = w("sentence").split()
         i, j = plain.index(w("one")), plain.index(w("other"))
         return sentence(plain), sentence(_swap(plain, i, j))
+    if len(given) != 2 or not all(isinstance(text, str) for text in given):
+        raise wrong("sentences", given, "two sentences", 'such as ("Ann saw Bob", "Bob saw Ann")')
     one, other = (text.split() for text in given)
     if one == other:
         raise BadValue("the two sentences are the same: give the second one with words in another order")
