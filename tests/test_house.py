@@ -196,13 +196,15 @@ def encodings(package: Path) -> dict[str, list[str]]:
         for file in sorted(package.rglob("*.py"))
     }
     family, homes = {"PositionEncoding"}, defaultdict(list)
+
+    def derived(node: ast.ClassDef) -> bool:
+        return bool(family & {b.id if isinstance(b, ast.Name) else getattr(b, "attr", "") for b in node.bases})
+
     for _ in range(3):  # a subclass may stand before its base
-        for node in (node for nodes in classes.values() for node in nodes):
-            if family & {base.id if isinstance(base, ast.Name) else getattr(base, "attr", "") for base in node.bases}:
-                family.add(node.name)
+        family |= {node.name for nodes in classes.values() for node in nodes if derived(node)}
     for file, nodes in classes.items():
         for node in nodes:
-            if node.name in family:
+            if derived(node) or node.name == "PositionEncoding":
                 homes[f"class {node.name}"].append(str(file.relative_to(package)))
     return homes
 
@@ -235,6 +237,7 @@ GOOD = {
         ({}, False),
         ({"positions/b.py": "class B(base.PositionEncoding): ..."}, False),
         ({"positions/b.py": "class A(base.PositionEncoding): ..."}, True),
+        ({"blocks/b.py": "class A(nn.Module): ..."}, False),
         ({"positions/b.py": "class B(PositionEncoding): ...\nclass C(B): ..."}, True),
         ({"attention/b.py": "class B(PositionEncoding): ..."}, True),
         ({"models/b.py": "class B(A): ..."}, True),

@@ -49,11 +49,11 @@ def save_model(model: nn.Module, folder: str | Path, tokenizer: Tokenizer | None
     that would not come back from the files: some part of it was replaced by what its config does not say.
     """
     with draft(folder) as new:
-        write_model(new, model, tokenizer)
+        write_model(model, new, tokenizer)
     return Path(folder)
 
 
-def write_model(new: Path, model: nn.Module, tokenizer: Tokenizer | None = None, step: int | None = None) -> None:
+def write_model(model: nn.Module, new: Path, tokenizer: Tokenizer | None = None, step: int | None = None) -> None:
     """Write the files of a model into a draft; the training step it is from goes into the header of the weights."""
     inner = unwrapped(model)
     tokenizer = inner.tokenizer if tokenizer is None else tokenizer

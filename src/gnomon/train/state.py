@@ -52,7 +52,7 @@ def save_run(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, s
     """Save a run such that at every moment, and after a kill at any, the folder holds one whole state of it."""
     current = f"step-{state.step}"
     with draft(folder) as new:
-        write_model(new, model, step=state.step)
+        write_model(model, new, step=state.step)
         into = new / TRAINING / current
         into.mkdir(parents=True)
         write_tensors(into / OPTIMIZER, dict(_optimizer_tensors(model, optimizer)))
