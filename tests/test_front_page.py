@@ -18,9 +18,9 @@ IN_PYTHON = {
     "generate": "generate.generate", "chat": "generate.Chat", "pull": "pull", "neighbors": "neighbors",
     "plot": "plots.heat_map", "inspect": "plots.inspect", "audit": "audit.check", "extend": "extend",
     "retrofit": "retrofit", "convert": "convert", "order": "plots.order", "positions": "positions.names",
-    "plan": "plan", "tokenizer": "Tokenizer.bpe",
+    "plan": "plan", "tokenizer": "Tokenizer.bpe", "predict": "tasks.find_spans", "fill": "tasks.fill",
 }  # fmt: skip
-SHELL_ALONE = {"doctor", "completion", "predict", "fill"}
+SHELL_ALONE = {"doctor", "completion"}
 
 
 def fresh(code: str) -> str:
@@ -84,6 +84,18 @@ def test_a_context_scaling_is_an_object_or_its_data(scaling):
     as_object, as_data = (gn.positions.get("rope", scaling=s) for s in (scaling, scaling.to_dict()))
     assert as_object == as_data
     assert gn.ModelConfig(9, 16, 1, 2, position=as_object).to_dict()["position"]["scaling"]["kind"] == scaling.kind
+
+
+@pytest.mark.parametrize("wrong", ["x", None, ["y"], True, gn.positions.Linear])
+def test_a_scaling_of_a_wrong_type_is_named(wrong):
+    for make in (
+        lambda: gn.positions.Linear(factor=wrong),
+        lambda: gn.positions.YaRN(factor=2.0, original_length=wrong),
+        lambda: gn.positions.LongRoPE(factor=2.0, original_length=16, short_factor=wrong, long_factor=(1,)),
+        lambda: gn.positions.Proportional(fraction=wrong),
+    ):
+        with pytest.raises(gn.BadValue, match="must be a"):
+            make()
 
 
 def test_a_model_is_extended_and_retrofitted():

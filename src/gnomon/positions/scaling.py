@@ -32,6 +32,7 @@ from typing import Any, ClassVar
 
 import torch
 
+from gnomon.checked import check_fields
 from gnomon.errors import BadValue, shown, unknown
 from gnomon.shapes import Float, Int
 
@@ -45,6 +46,7 @@ class Scaling(ABC):
 
     def __post_init__(self) -> None:
         """Raise BadValue for what cannot be right."""
+        check_fields(type(self), vars(self))
         if not (math.isfinite(self.factor) and self.factor >= 1):
             raise BadValue(
                 f"a scaling factor is how many times the trained length is read, at least 1; got {self.factor}"

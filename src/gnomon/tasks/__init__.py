@@ -16,7 +16,10 @@ derived from `Kind`. Its fields are its settings: a table of the TOML file, and 
 `gnomon train --task reversal` then trains it, `--resume` goes on with it and `gnomon eval` measures it again.
 """
 
+from gnomon.tasks.classes import classify
 from gnomon.tasks.kind import Kind, find, kinds, saved_kind
+from gnomon.tasks.masked import fill
 from gnomon.tasks.measured import evaluate
+from gnomon.tasks.spans import find_spans
 
-__all__ = ["Kind", "evaluate", "find", "kinds", "saved_kind"]
+__all__ = ["Kind", "classify", "evaluate", "fill", "find", "find_spans", "kinds", "saved_kind"]
