@@ -27,7 +27,8 @@ OPTIONS = {
 
 
 BLOCKS = [
-    {}, {"residual": "parallel"}, {"qk_norm": True}, {"softcap": 2.0}, {"sinks": True}, {"kept": 2},
+    {}, {"residual": "parallel"}, {"residual": "one norm"}, {"qk_norm": True}, {"qk_norm": "joint"},
+    {"residual_scale": 0.3, "head_softcap": 3.0, "head_scale": 0.5}, {"softcap": 2.0}, {"sinks": True}, {"kept": 2},
     {"window": [3, None], "kept": 1}, {"softcap": 3.0, "sinks": True, "qk_norm": True, "window": [None, 4], "kept": 2},
 ]  # fmt: skip
 
@@ -41,8 +42,9 @@ def models(draw: st.DrawFn, name: str) -> Subject:
     window, block = draw(st.sampled_from([None, 3, 5])), draw(st.sampled_from(BLOCKS))
     if block.get("kept") and window is None and "window" not in block:
         window = 3
-    parallel = block.get("residual") == "parallel"
-    placements = ["pre", "sandwich"] if parallel else ["pre", "post", "sandwich"]
+    parallel = "residual" in block
+    only = {"parallel": ["pre", "sandwich"], "one norm": ["pre"]}
+    placements = only.get(block.get("residual"), ["pre", "post", "sandwich", "branch"])
     options = draw(st.sampled_from([{}, *([] if bidirectional_only else OPTIONS.get(name, []))]))
     spec = get(name, **options) if options else Subject.of(name).spec
     other = st.sampled_from(["none", "rope", "alibi", "t5"]).map(get)

@@ -5,7 +5,7 @@ import torch
 
 import gnomon as gn
 from gnomon.attention import MultiHeadAttention
-from gnomon.blocks import Block, FeedForward, ParallelBlock, placement
+from gnomon.blocks import Block, FeedForward, OneNormBlock, ParallelBlock, PreNorm, placement
 from gnomon.positions import NoPE
 
 AT = gn.Layout.dense(2, 5)
@@ -48,6 +48,16 @@ def test_parallel_sublayers_read_the_same_stream(where):
     x = torch.randn(2, 5, 8)
     seen = b.around_attention.branch(x, lambda y: b.attention(y, NoPE(), None, AT, AT))
     torch.testing.assert_close(run(b, x), x + seen + b.around_ffn.branch(x, b.ffn))
+
+
+def test_sublayers_behind_one_norm_read_the_same_vectors():
+    """y = norm(x); x + attention(y) + ffn(y)."""
+    first, second = PreNorm(8), PreNorm(8, None)
+    b = OneNormBlock(MultiHeadAttention(8, 2), FeedForward(8, 16), first, second)
+    x = torch.randn(2, 5, 8)
+    y = torch.nn.functional.layer_norm(x, (8,))
+    torch.testing.assert_close(run(b, x), x + b.attention(y, NoPE(), None, AT, AT) + b.ffn(y))
+    assert not list(second.parameters())
 
 
 def test_parallel_sublayers_have_no_post_norm():

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import gnomon as gn
-from gnomon.blocks import PostNorm, PreNorm, Sandwich, placement
+from gnomon.blocks import BranchNorm, PostNorm, PreNorm, Sandwich, placement
 from gnomon.norm import build_norm
 
 
@@ -30,6 +30,23 @@ def test_a_sandwich_normalises_what_is_added():
     torch.testing.assert_close(
         around(x, lambda z: z * 1000), x + nn.functional.layer_norm(nn.functional.layer_norm(x, (8,)) * 1000, (8,))
     )
+
+
+def test_a_norm_of_the_branch_normalises_what_is_added_and_nothing_else():
+    """x + norm(f(x))."""
+    around, x = BranchNorm(8), torch.randn(2, 3, 8) * 5 + 1
+    assert [name for name, _ in around.named_parameters()] == ["norm_after.weight", "norm_after.bias"]
+    torch.testing.assert_close(around(x, lambda z: z**2), x + nn.functional.layer_norm(x**2, (8,)))
+
+
+@pytest.mark.parametrize("cls", [PreNorm, Sandwich, BranchNorm, PostNorm])
+def test_a_scale_is_of_what_is_added_and_not_of_the_stream(cls):
+    x, f = torch.randn(2, 3, 8) * 5 + 1, torch.square
+    full, half = cls(8)(x, f), cls(8, scale=0.5)(x, f)
+    if cls is PostNorm:
+        torch.testing.assert_close(half, nn.functional.layer_norm(x + x**2 / 2, (8,)))
+    else:
+        torch.testing.assert_close(half - x, (full - x) / 2, rtol=1e-4, atol=1e-4)
 
 
 def test_the_identity_path_is_open_before_the_norm_and_shrinks_behind_it():

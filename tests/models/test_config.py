@@ -93,6 +93,9 @@ def test_a_pattern_of_windows_repeats_over_the_layers_and_survives_json():
         ({"kept": -1, "window": 4}, "kept must be between 0"),
         ({"softcap": 0.0}, "softcap must be a number above 0"),
         ({"residual": "parallel", "placement": "post"}, "'pre' or 'sandwich'"),
+        ({"residual": "one norm", "placement": "sandwich"}, "for placement 'pre'; got"),
+        ({"residual_scale": float("nan")}, "residual_scale must be a number"),
+        ({"head_softcap": -1.0}, "head_softcap must be a number above 0"),
         ({"residual": "beside"}, "sequential"),
     ],
 )

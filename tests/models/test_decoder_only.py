@@ -200,6 +200,14 @@ def test_each_part_of_a_block_has_the_biases_that_were_asked_for(changes, biases
     assert linear == biases
 
 
+@pytest.mark.parametrize("tied", [True, False])
+def test_logits_may_be_scaled_and_capped_whatever_table_they_come_from(tied):
+    """c tanh(s h E^T / c): Granite's scale, Gemma 2's cap."""
+    model, ids = small(tied=tied, head_scale=0.25, head_softcap=0.01), tokens()
+    table = model.input.tokens.weight if tied else model.head.weight
+    torch.testing.assert_close(model(ids), 0.01 * torch.tanh(25 * model.hidden(ids) @ table.T))
+
+
 def test_scores_and_logits_may_be_scaled_otherwise():
     """T5 does not divide scores, and its tied head multiplies by d^-0.5."""
     model, ids = small(attention_scale=1.0, head_scale=0.25, head_bias=True), tokens()

@@ -41,6 +41,7 @@ class MultiHeadAttention(nn.Module):
         softcap: float | None = None,
         sinks: bool = False,
         qk_norm: Norm | None = None,
+        joint_norm: bool = False,
         norm_eps: float = 1e-6,
     ) -> None:
         """d_head defaults to d_model / n_heads; n_kv_heads to n_heads. scale: default 1/sqrt(d_head).
@@ -52,6 +53,7 @@ class MultiHeadAttention(nn.Module):
         sinks     a learned logit per head that takes its share of the softmax and gives nothing
         qk_norm   a norm, with eps norm_eps, over the width of each head, on queries and keys before they are rotated
                   (Dehghani et al. 2023, arXiv:2302.05442, section 2)
+        joint_norm  one norm over the width of all heads together instead (OLMo 2, arXiv:2501.00656, section 3.2)
         """
         super().__init__()
         if not 0 <= dropout < 1:
@@ -71,22 +73,24 @@ class MultiHeadAttention(nn.Module):
         self.out = nn.Linear(n_heads * self.d_head, d_model, bias if out_bias is None else out_bias)
         self.sinks = nn.Parameter(torch.zeros(n_heads)) if sinks else None
         self.q_norm, self.k_norm = (
-            nn.Identity() if qk_norm is None else build_norm(qk_norm, self.d_head, norm_eps) for _ in "qk"
+            nn.Identity() if qk_norm is None else build_norm(qk_norm, self.d_head * (n if joint_norm else 1), norm_eps)
+            for n in (n_heads, self.n_kv_heads)
         )
+        self.joint_norm = joint_norm
 
     def queries(self, x: Float) -> Float:
         """x (B, T, D) -> q (B, H, T, C)."""
-        return self._normed(self.q_norm, self._heads(self.q(x), self.n_heads))
+        return self._normed(self.q_norm, self.q(x), self.n_heads)
 
     def keys_values(self, x: Float) -> tuple[Float, Float]:
         """x (B, S, D) -> k and v (B, K, S, C)."""
-        k = self._normed(self.k_norm, self._heads(self.k(x), self.n_kv_heads))
-        return k, self._heads(self.v(x), self.n_kv_heads)
+        return self._normed(self.k_norm, self.k(x), self.n_kv_heads), self._heads(self.v(x), self.n_kv_heads)
 
-    @staticmethod
-    def _normed(norm: nn.Module, x: Float) -> Float:
-        """norm(x) in x's dtype: under autocast some devices widen a norm, and values stay narrow."""
-        return norm(x).to(x.dtype)  # type: ignore[no-any-return]
+    def _normed(self, norm: nn.Module, y: Float, n: int) -> Float:
+        """(B, T, n C) -> (B, n, T, C), normed, in y's dtype: under autocast some devices widen a norm, and values stay
+        narrow."""
+        z = self._heads(norm(y), n) if self.joint_norm else norm(self._heads(y, n))
+        return z.to(y.dtype)
 
     def _heads(self, y: Float, n: int) -> Float:
         """(B, T, n C) -> (B, n, T, C)."""

@@ -1,11 +1,11 @@
 """Blocks: norms, feed-forward networks and how a block is wired."""
 
-from gnomon.blocks.block import Block, ParallelBlock
+from gnomon.blocks.block import Block, OneNormBlock, ParallelBlock
 from gnomon.blocks.decoder import DecoderBlock
 from gnomon.blocks.ffn import Activation, FeedForward, default_width
-from gnomon.blocks.residual import Around, Placement, PostNorm, PreNorm, Sandwich, placement
+from gnomon.blocks.residual import Around, BranchNorm, Placement, PostNorm, PreNorm, Sandwich, placement
 
 __all__ = [
-    "Activation", "Around", "Block", "DecoderBlock", "FeedForward", "ParallelBlock", "Placement", "PostNorm", "PreNorm",
-    "Sandwich", "default_width", "placement",
+    "Activation", "Around", "Block", "BranchNorm", "DecoderBlock", "FeedForward", "OneNormBlock", "ParallelBlock",
+    "Placement", "PostNorm", "PreNorm", "Sandwich", "default_width", "placement",
 ]  # fmt: skip

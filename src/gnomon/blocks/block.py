@@ -2,6 +2,7 @@
 
 Block           x = x + attention(norm(x));  x = x + ffn(norm(x))
 ParallelBlock   x = x + attention(norm(x)) + ffn(norm'(x))
+OneNormBlock    y = norm(x);  x = x + attention(y) + ffn(y)
 """
 
 from collections.abc import Callable
@@ -56,8 +57,8 @@ class Block(nn.Module):
 
 
 class ParallelBlock(Block):
-    """Both sublayers read the same stream and add to it at once (Wang and Komatsuzaki 2021, GPT-J; GPT-NeoX,
-    arXiv:2204.06745, section 2.1)."""
+    """Both sublayers read the same stream and add to it at once (GPT-NeoX, arXiv:2204.06745, section
+    2.1)."""
 
     def __init__(
         self, attention: MultiHeadAttention, ffn: FeedForward, around_attention: Around, around_ffn: Around
@@ -73,4 +74,17 @@ class ParallelBlock(Block):
         return x + self.around_attention.branch(x, attention) + self.around_ffn.branch(x, self.ffn)
 
 
-__all__ = ["Block", "ParallelBlock"]
+class OneNormBlock(ParallelBlock):
+    """Both sublayers read the stream through one norm, that of attention (Wang and Komatsuzaki 2021, GPT-J; Phi,
+    arXiv:2309.05463)."""
+
+    def wired(self, x: Float, attention: Callable[[Float], Float]) -> Float:
+        """The stream and what each of the two adds to it."""
+        assert isinstance(self.around_attention, PreNorm)
+        assert isinstance(self.around_ffn, PreNorm)
+        y = self.around_attention.norm(x)
+        attended = self.around_attention.scaled(self.around_attention.drop(attention(y)))
+        return x + attended + self.around_ffn.branch(y, self.ffn)
+
+
+__all__ = ["Block", "OneNormBlock", "ParallelBlock"]

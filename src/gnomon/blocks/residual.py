@@ -3,6 +3,10 @@
 PreNorm    x + drop(f(norm(x)))         the identity path is untouched (GPT-2, Llama)
 PostNorm   norm(x + drop(f(x)))         the original Transformer; needs warm-up (Xiong et al. 2020, arXiv:2002.04745)
 Sandwich   x + drop(norm'(f(norm(x))))  what a sublayer adds keeps its size (Ding et al. 2021, arXiv:2105.13290)
+BranchNorm x + drop(norm(f(x)))         the same without the norm before (Liu et al. 2022, arXiv:2111.09883, Swin V2;
+                                        OLMo 2, arXiv:2501.00656, section 3.2)
+
+What is added may be scaled: x + scale * drop(...) (Granite).
 """
 
 from collections.abc import Callable
@@ -14,15 +18,24 @@ from gnomon.errors import unknown
 from gnomon.norm import Norm, build_norm
 from gnomon.shapes import Float
 
-Placement = Literal["pre", "post", "sandwich"]
+Placement = Literal["pre", "post", "sandwich", "branch"]
 
 
 class PreNorm(nn.Module):
-    """x + drop(f(norm(x)))."""
+    """x + scale * drop(f(norm(x)))."""
 
-    def __init__(self, d_model: int, norm: Norm = "layernorm", eps: float = 1e-5, dropout: float = 0.0) -> None:
+    def __init__(
+        self,
+        d_model: int,
+        norm: Norm | None = "layernorm",
+        eps: float = 1e-5,
+        dropout: float = 0.0,
+        scale: float = 1.0,
+    ) -> None:
+        """norm: None for none, where another sublayer's norm serves this one too."""
         super().__init__()
-        self.norm, self.drop = build_norm(norm, d_model, eps), nn.Dropout(dropout)
+        self.norm = nn.Identity() if norm is None else build_norm(norm, d_model, eps)
+        self.drop, self.scale = nn.Dropout(dropout), scale
 
     def forward(self, x: Float, f: Callable[[Float], Float]) -> Float:
         """Wrap the sublayer f around the stream x (B, T, D)."""
@@ -30,42 +43,68 @@ class PreNorm(nn.Module):
 
     def branch(self, x: Float, f: Callable[[Float], Float]) -> Float:
         """What f adds to the stream."""
-        return self.drop(f(self.norm(x)))  # type: ignore[no-any-return]
+        return self.scaled(self.drop(f(self.norm(x))))
+
+    def scaled(self, y: Float) -> Float:
+        """scale * y."""
+        return y if self.scale == 1.0 else y * self.scale
 
 
 class Sandwich(PreNorm):
-    """x + drop(norm'(f(norm(x))))."""
+    """x + scale * drop(norm'(f(norm(x))))."""
 
-    def __init__(self, d_model: int, norm: Norm = "layernorm", eps: float = 1e-5, dropout: float = 0.0) -> None:
-        super().__init__(d_model, norm, eps, dropout)
+    def __init__(
+        self, d_model: int, norm: Norm = "layernorm", eps: float = 1e-5, dropout: float = 0.0, scale: float = 1.0
+    ) -> None:
+        super().__init__(d_model, norm, eps, dropout, scale)
         self.norm_after = build_norm(norm, d_model, eps)
 
     def branch(self, x: Float, f: Callable[[Float], Float]) -> Float:
         """What f adds to the stream."""
-        return self.drop(self.norm_after(f(self.norm(x))))  # type: ignore[no-any-return]
+        return self.scaled(self.drop(self.norm_after(f(self.norm(x)))))
+
+
+class BranchNorm(PreNorm):
+    """x + scale * drop(norm(f(x)))."""
+
+    def __init__(
+        self, d_model: int, norm: Norm = "layernorm", eps: float = 1e-5, dropout: float = 0.0, scale: float = 1.0
+    ) -> None:
+        super().__init__(d_model, None, eps, dropout, scale)
+        self.norm_after = build_norm(norm, d_model, eps)
+
+    def branch(self, x: Float, f: Callable[[Float], Float]) -> Float:
+        """What f adds to the stream."""
+        return self.scaled(self.drop(self.norm_after(f(x))))
 
 
 class PostNorm(nn.Module):
-    """norm(x + drop(f(x)))."""
+    """norm(x + scale * drop(f(x)))."""
 
-    def __init__(self, d_model: int, norm: Norm = "layernorm", eps: float = 1e-5, dropout: float = 0.0) -> None:
+    def __init__(
+        self, d_model: int, norm: Norm = "layernorm", eps: float = 1e-5, dropout: float = 0.0, scale: float = 1.0
+    ) -> None:
         super().__init__()
         self.norm, self.drop = build_norm(norm, d_model, eps), nn.Dropout(dropout)
+        self.scale = scale
 
     def forward(self, x: Float, f: Callable[[Float], Float]) -> Float:
         """Wrap the sublayer f around the stream x (B, T, D)."""
-        return self.norm(x + self.drop(f(x)))  # type: ignore[no-any-return]
+        y = self.drop(f(x))
+        return self.norm(x + (y if self.scale == 1.0 else y * self.scale))  # type: ignore[no-any-return]
 
 
-Around = PreNorm | PostNorm  #: a Sandwich is a PreNorm
-PLACEMENTS: dict[str, type[PreNorm] | type[PostNorm]] = {"pre": PreNorm, "post": PostNorm, "sandwich": Sandwich}
+Around = PreNorm | PostNorm  #: a Sandwich is a PreNorm, and so is a BranchNorm
+PLACEMENTS: dict[str, type[PreNorm] | type[PostNorm]] = {
+    "pre": PreNorm, "post": PostNorm, "sandwich": Sandwich, "branch": BranchNorm,
+}  # fmt: skip
 
 
 def placement(name: Placement) -> type[PreNorm] | type[PostNorm]:
-    """The class for "pre", "post" or "sandwich"."""
+    """The class for "pre", "post", "sandwich" or "branch"."""
     if name not in PLACEMENTS:
         raise unknown("norm placement", name, PLACEMENTS)
     return PLACEMENTS[name]
 
 
-__all__ = ["PLACEMENTS", "Around", "Placement", "PostNorm", "PreNorm", "Sandwich", "placement"]
+__all__ = ["PLACEMENTS", "Around", "BranchNorm", "Placement", "PostNorm", "PreNorm", "Sandwich", "placement"]

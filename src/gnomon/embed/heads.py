@@ -18,16 +18,25 @@ from gnomon.shapes import Float
 
 
 class Tied(nn.Module):
-    """logits = scale * h E^T + b, with the embedding's table E (S13). Gradients of both uses add up in E."""
+    """logits = scale * h E^T + b, with the embedding's table E (S13). Gradients of both uses add up in E.
+
+    With a softcap c, logits l become c tanh(l / c) (Gemma 2, arXiv:2408.00118, section 2).
+    """
 
     @checked
-    def __init__(self, table: TokenEmbedding | InputLayer, bias: bool = False, scale: float = 1.0) -> None:
+    def __init__(
+        self,
+        table: TokenEmbedding | InputLayer,
+        bias: bool = False,
+        scale: float = 1.0,
+        softcap: float | None = None,
+    ) -> None:
         """table: the embedding; or an input layer, of which it is always the embedding that it has now.
-        bias: one number per token. scale: of the logits (T5 v1.0: d_model^-0.5)."""
+        bias: one number per token. scale: of the logits (T5 v1.0: d_model^-0.5). softcap: of the logits."""
         super().__init__()
         # in a tuple, so that torch does not register it a second time
         self._owner: tuple[TokenEmbedding | InputLayer] = (table,)
-        self.scale = scale
+        self.scale, self.softcap = scale, softcap
         self.bias = nn.Parameter(torch.zeros(self.table.vocab_size)) if bias else None
 
     @property
@@ -60,7 +69,7 @@ class Tied(nn.Module):
         """h (B, T, D) -> logits (B, T, V)."""
         check_hidden(h, self.table.d_model)
         logits = self.table.unembed(h if self.scale == 1.0 else h * self.scale)
-        return logits if self.bias is None else logits + self.bias
+        return capped(logits if self.bias is None else logits + self.bias, self.softcap)
 
     @torch.no_grad()
     def resize(self, vocab_size: int) -> None:
@@ -70,16 +79,24 @@ class Tied(nn.Module):
 
 
 class Untied(nn.Module):
-    """logits = h W^T + b, with a table of its own."""
+    """logits = scale * h W^T + b, with a table of its own, capped as in Tied."""
 
     @checked
-    def __init__(self, d_model: int, vocab_size: int, bias: bool = False, std: float = 0.02) -> None:
-        """std: of the initial rows."""
+    def __init__(
+        self,
+        d_model: int,
+        vocab_size: int,
+        bias: bool = False,
+        std: float = 0.02,
+        scale: float = 1.0,
+        softcap: float | None = None,
+    ) -> None:
+        """std: of the initial rows. scale, softcap: of the logits."""
         super().__init__()
         check_std(std)
         if vocab_size < 1 or d_model < 1:
             raise BadValue(f"vocab_size and d_model must be at least 1, got {vocab_size} and {d_model}")
-        self.std = std
+        self.std, self.scale, self.softcap = std, scale, softcap
         self.weight = nn.Parameter(torch.empty(vocab_size, d_model))
         self.bias = nn.Parameter(torch.zeros(vocab_size)) if bias else None
         nn.init.normal_(self.weight, std=std)
@@ -87,7 +104,7 @@ class Untied(nn.Module):
     def forward(self, h: Float) -> Float:
         """h (B, T, D) -> logits (B, T, V)."""
         check_hidden(h, self.weight.shape[1])
-        return F.linear(h, self.weight, self.bias)
+        return capped(F.linear(h if self.scale == 1.0 else h * self.scale, self.weight, self.bias), self.softcap)
 
     @torch.no_grad()
     def resize(self, vocab_size: int) -> None:
@@ -96,6 +113,11 @@ class Untied(nn.Module):
         self.weight = nn.Parameter(resized(self.weight, vocab_size, self.std), self.weight.requires_grad)
         if self.bias is not None:
             self.bias = nn.Parameter(resized(self.bias, vocab_size, std=0.0), self.bias.requires_grad)
+
+
+def capped(logits: Float, softcap: float | None) -> Float:
+    """c tanh(logits / c), or the logits where there is no cap."""
+    return logits if softcap is None else softcap * torch.tanh(logits / softcap)
 
 
 __all__ = ["Tied", "Untied"]

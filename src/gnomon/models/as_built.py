@@ -68,7 +68,7 @@ def _as_headed(model: Model, head: Tied | Untied | None) -> ModelConfig:
     if head is None:
         return config
     if model.tied != config.tied:
-        config = replace(config, tied=model.tied, head_scale=1.0)
+        config = replace(config, tied=model.tied, head_scale=head.scale, head_softcap=head.softcap)
     return replace(config, head_bias=head.bias is not None) if config.head == "tokens" else config
 
 

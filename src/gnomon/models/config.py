@@ -16,7 +16,7 @@ from gnomon.positions import NoPE, Spec, get
 
 Position = Spec | tuple[Spec, ...]
 Window = int | None | tuple[int | None, ...]
-Residual = Literal["sequential", "parallel"]
+Residual = Literal["sequential", "parallel", "one norm"]
 Architecture = Literal["decoder-only", "encoder-only", "encoder-decoder"]
 HeadKind = Literal["tokens", "masked", "labels", "pooled", "classes"]
 Pooling = Literal["first", "mean"]
@@ -41,16 +41,18 @@ class ModelConfig:
     max_positions  rows of a learned table
     n_kv_heads     key/value heads shared by groups of query heads; d_head: width of a head, default D / H
     d_ff           feed-forward width, default 4 D (8/3 D when gated); activation, gated: see FeedForward
-    norm, norm_eps, placement   "layernorm" or "rmsnorm"; "pre", "post" or "sandwich"
+    norm, norm_eps, placement   "layernorm" or "rmsnorm"; "pre", "post", "sandwich" or "branch"
     bias           biases in the linear layers; qkv_bias, out_bias: in those of attention, where they differ
     dropout        of the input, attention weights and residuals
-    residual       "sequential", or "parallel": attention and feed-forward side by side
+    residual       "sequential"; "parallel": attention and feed-forward side by side; "one norm": and behind one norm
+    residual_scale of what each sublayer adds to the stream
     causal         whether a token sees only what came before it (of a decoder-only model; an encoder never is)
     window         nearest tokens seen in each layer; or a list of windows and None ("all"), repeated over the layers
     kept           first tokens of a document that stay visible from outside the window
     attention_scale, softcap, sinks   of the scores: see MultiHeadAttention
-    qk_norm        RMSNorm on the queries and keys of each head
-    tied           the head uses the token table; head_bias: one number per token; head_scale: of the logits (tied)
+    qk_norm        RMSNorm on the queries and keys of each head, or "joint" over all heads together
+    tied           the head uses the token table; head_bias: one number per token; head_scale: of the logits;
+                   head_softcap c: logits l become c tanh(l / c)
     embed_scale, d_embed, padding_id   see TokenEmbedding. embed_scale "auto" is 1 / init_std where position vectors of
                    a fixed size are added (sinusoidal), so that tokens enter at unit size, as in the original
                    Transformer, while tied logits begin small; else None. What it came to is kept
@@ -82,16 +84,18 @@ class ModelConfig:
     out_bias: bool | None = None
     dropout: float = 0.0
     residual: Residual = "sequential"
+    residual_scale: float = 1.0
     causal: bool = True
     window: Window = None
     kept: int = 0
     attention_scale: float | None = None
     softcap: float | None = None
     sinks: bool = False
-    qk_norm: bool = False
+    qk_norm: bool | Literal["joint"] = False
     tied: bool = True
     head_bias: bool = False
     head_scale: float = 1.0
+    head_softcap: float | None = None
     embed_scale: Scale | Literal["auto"] = "auto"
     d_embed: int | None = None
     padding_id: int | None = None
@@ -157,13 +161,10 @@ class ModelConfig:
                 raise BadValue(f"a window counts the token itself, so it must be at least 1; got {window}")
         if self.kept and self.window is None:
             raise BadValue(f"kept={self.kept} means tokens seen from outside the window: give a window")
-        if self.softcap is not None and not (isfinite(self.softcap) and self.softcap > 0):
-            raise BadValue(f"softcap must be a number above 0, or none for no cap; got {self.softcap}")
-        if self.residual == "parallel" and (self.placement == "post" or self.architecture == "encoder-decoder"):
-            raise BadValue(
-                "sublayers side by side are for models without cross-attention, with placement 'pre' or 'sandwich'; "
-                f"got architecture={self.architecture!r} and placement={self.placement!r}"
-            )
+        for name, cap in (("softcap", self.softcap), ("head_softcap", self.head_softcap)):
+            if cap is not None and not (isfinite(cap) and cap > 0):
+                raise BadValue(f"{name} must be a number above 0, or none for no cap; got {cap}")
+        _check_residual(self)
         for name, most in _MOST.items():
             value = getattr(self, name)
             least = 0 if name in ("n_layers", "kept") else 1  # no layers at all: the tables alone
@@ -211,6 +212,19 @@ def _kinds() -> dict[str, Any]:
     """The kind of each setting but those that have several notations."""
     hints = get_type_hints(ModelConfig)
     return {key: kind for key, kind in hints.items() if key not in ("position", "window")}
+
+
+def _check_residual(c: ModelConfig) -> None:
+    """Raise BadValue for a wiring that the architecture or the placement of norms does not have."""
+    if not isfinite(c.residual_scale):
+        raise BadValue(f"residual_scale must be a number, got {c.residual_scale}")
+    placements = {"parallel": ("pre", "sandwich"), "one norm": ("pre",)}.get(c.residual)
+    if placements and (c.placement not in placements or c.architecture == "encoder-decoder"):
+        raise BadValue(
+            f"sublayers side by side are for models without cross-attention, and residual={c.residual!r} is for "
+            f"placement {' or '.join(map(repr, placements))}; got architecture={c.architecture!r} and "
+            f"placement={c.placement!r}"
+        )
 
 
 def _check_head(c: ModelConfig) -> None:
@@ -267,16 +281,18 @@ class Settings(TypedDict, total=False):
     out_bias: bool | None
     dropout: float
     residual: Residual
+    residual_scale: float
     causal: bool
     window: Window | Sequence[int | None]
     kept: int
     attention_scale: float | None
     softcap: float | None
     sinks: bool
-    qk_norm: bool
+    qk_norm: bool | Literal["joint"]
     tied: bool
     head_bias: bool
     head_scale: float
+    head_softcap: float | None
     embed_scale: Scale | Literal["auto"]
     d_embed: int | None
     padding_id: int | None

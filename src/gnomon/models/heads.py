@@ -140,7 +140,9 @@ def pool(memory: Memory, pooling: Pooling = "mean") -> Float:
 def head_for(c: ModelConfig, layer: InputLayer, bias: bool = False) -> Tied | Untied:
     """Logits over the vocabulary: with the input layer's own table, or with another."""
     bias = bias or c.head_bias
-    return Tied(layer, bias, c.head_scale) if c.tied else Untied(c.d_model, c.vocab_size, bias, c.init_std)
+    if c.tied:
+        return Tied(layer, bias, c.head_scale, c.head_softcap)
+    return Untied(c.d_model, c.vocab_size, bias, c.init_std, c.head_scale, c.head_softcap)
 
 
 def linear(d_in: int, d_out: int, std: float) -> nn.Linear:

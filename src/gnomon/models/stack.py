@@ -7,7 +7,16 @@ from torch import nn
 
 from gnomon.attention import Cache, CrossAttention, Memory, MultiHeadAttention
 from gnomon.attention.multihead import head_width
-from gnomon.blocks import Block, DecoderBlock, FeedForward, ParallelBlock, default_width, placement
+from gnomon.blocks import (
+    Block,
+    DecoderBlock,
+    FeedForward,
+    OneNormBlock,
+    ParallelBlock,
+    PreNorm,
+    default_width,
+    placement,
+)
 from gnomon.errors import BadValue
 from gnomon.layout import Layout
 from gnomon.models.config import ModelConfig
@@ -100,22 +109,26 @@ def _attention(c: ModelConfig) -> dict[str, Any]:
         "d_model": c.d_model, "n_heads": c.n_heads, "n_kv_heads": c.n_kv_heads, "d_head": c.d_head,
         "scale": c.attention_scale, "bias": c.bias if c.qkv_bias is None else c.qkv_bias,
         "out_bias": c.bias if c.out_bias is None else c.out_bias, "dropout": c.dropout, "softcap": c.softcap,
-        "sinks": c.sinks, "qk_norm": kind if c.qk_norm else None, "norm_eps": c.norm_eps,
+        "sinks": c.sinks, "qk_norm": kind if c.qk_norm else None,
+        "joint_norm": c.qk_norm == "joint", "norm_eps": c.norm_eps,
     }  # fmt: skip
 
 
 def _block(c: ModelConfig, causal: bool, window: int | None) -> Block:
     kept = 0 if window is None else c.kept
     attention = MultiHeadAttention(**_attention(c), causal=causal, window=window, kept=kept)
-    around = placement(c.placement)
+    around, settings = placement(c.placement), (c.norm_eps, c.dropout, c.residual_scale)
+    first = around(c.d_model, c.norm, *settings)
+    if c.residual == "one norm":
+        return OneNormBlock(attention, _ffn(c), first, PreNorm(c.d_model, None, *settings))
     wired = ParallelBlock if c.residual == "parallel" else Block
-    return wired(attention, _ffn(c), *(around(c.d_model, c.norm, c.norm_eps, c.dropout) for _ in range(2)))
+    return wired(attention, _ffn(c), first, around(c.d_model, c.norm, *settings))
 
 
 def _decoder_block(c: ModelConfig, causal: bool, window: int | None) -> DecoderBlock:
     plain = _block(c, causal, window)
     cross = CrossAttention(**_attention(c), causal=False)
-    around = placement(c.placement)(c.d_model, c.norm, c.norm_eps, c.dropout)
+    around = placement(c.placement)(c.d_model, c.norm, c.norm_eps, c.dropout, c.residual_scale)
     return DecoderBlock(plain.attention, cross, plain.ffn, plain.around_attention, around, plain.around_ffn)
 
 

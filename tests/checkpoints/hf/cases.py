@@ -80,6 +80,7 @@ BART = {
 NEO = {name: size for name, size in SIZES.items() if not name.startswith("num_")}
 NEO |= {"num_layers": LAYERS, "num_heads": 4, "window_size": 7, "attention_types": [[["global", "local"], 1]]}
 OPT = {name: size for name, size in SIZES.items() if name != "intermediate_size"} | {"ffn_dim": 48}
+FALCON = {name: size for name, size in OPT.items() if name != "ffn_dim"} | {"ffn_hidden_size": 48}
 LATE = {"pad_token_id": 1, "max_position_embeddings": 66}  # whose positions begin with row 2
 GQA = {"num_key_value_heads": 2}
 #: family -> what its classes are called, the class with a head, and sizes
@@ -105,6 +106,17 @@ FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "gpt_neo": ("GPTNeo", "ForCausalLM", NEO),
     "gemma": ("Gemma", "ForCausalLM", SIZES | GQA | {"head_dim": 12}),
     "starcoder2": ("Starcoder2", "ForCausalLM", SIZES | GQA),
+    "phi": ("Phi", "ForCausalLM", SIZES),
+    "gptj": ("GPTJ", "ForCausalLM", GPT2 | {"rotary_dim": 4}),
+    "falcon": ("Falcon", "ForCausalLM", FALCON),
+    "stablelm": ("StableLm", "ForCausalLM", SIZES | GQA),
+    "cohere": ("Cohere", "ForCausalLM", SIZES | GQA),
+    "gemma2": ("Gemma2", "ForCausalLM", SIZES | GQA | {"head_dim": 12, "sliding_window": 8}),
+    "granite": ("Granite", "ForCausalLM", SIZES | GQA),
+    "olmo2": ("Olmo2", "ForCausalLM", SIZES | GQA),
+    "exaone4": ("Exaone4", "ForCausalLM", SIZES | GQA),
+    "glm4": ("Glm4", "ForCausalLM", SIZES | GQA | {"head_dim": 12}),
+    "ernie4_5": ("Ernie4_5", "ForCausalLM", SIZES | GQA | {"head_dim": 12}),
     "xlm-roberta": ("XLMRoberta", "ForMaskedLM", SIZES | LATE | {"type_vocab_size": 1}),
     "camembert": ("Camembert", "ForMaskedLM", SIZES | LATE | {"type_vocab_size": 1}),
     "mt5": ("MT5", "ForConditionalGeneration", T5),
@@ -186,6 +198,37 @@ DECODERS += [
     case("starcoder2", "tied"),
     case("starcoder2", "a window, no biases, own head", sliding_window=7, use_bias=False, **APART),
 ]
+MULTIPLIED = {"embedding_multiplier": 3.0, "attention_multiplier": 0.3, "residual_multiplier": 0.4}
+HALF = rope(partial_rotary_factor=0.5)
+DECODERS += [
+    case("phi", "half rotated", rope_parameters=HALF),
+    case("phi", "all rotated, tied, shared keys", rope_parameters=rope(partial_rotary_factor=1.0), **ALIKE, **GQA),
+    case("gptj", "half rotated"),
+    case("gptj", "all rotated, tied", rotary_dim=8, n_inner=40, **ALIKE),
+    case("falcon", "older, one key for all"),
+    case("falcon", "older, a key for each, in turn, biases", multi_query=False, parallel_attn=False, bias=True),
+    case("falcon", "newer, groups", new_decoder_architecture=True, num_kv_heads=2, **APART),
+    case("falcon", "newer, one norm", new_decoder_architecture=True, num_kv_heads=2, num_ln_in_parallel_attn=1),
+    case("stablelm", "a quarter rotated", rope_parameters=rope(partial_rotary_factor=0.25)),
+    case("stablelm", "side by side, biases", use_parallel_residual=True, use_qkv_bias=True, rope_parameters=HALF),
+    case("cohere", "scaled logits"),
+    case("cohere", "biases, own head", attention_bias=True, logit_scale=0.5, **APART),
+    case("gemma2", "a window below", query_pre_attn_scalar=24),
+    case("gemma2", "a window above, no caps", layer_types=list(TYPES), final_logit_softcapping=None,
+         attn_logit_softcapping=None, query_pre_attn_scalar=16),
+    case("gemma2", "small caps", final_logit_softcapping=2.0, attn_logit_softcapping=1.5, attention_bias=True),
+    case("granite", "multiplied", logits_scaling=3.0, **MULTIPLIED),
+    case("granite", "multiplied, tied, biases", logits_scaling=0.7, attention_bias=True, mlp_bias=True, **MULTIPLIED,
+         **ALIKE),
+    case("olmo2", "shared keys"),
+    case("olmo2", "biases, tied", attention_bias=True, num_key_value_heads=4, **ALIKE),
+    case("exaone4", "a window below", layer_types=list(TYPES)[::-1], sliding_window=7),
+    case("exaone4", "no window, tied", layer_types=[TYPES[0]] * 2, sliding_window=None, **ALIKE),
+    case("glm4", "half rotated", rope_parameters=HALF),
+    case("glm4", "all rotated, no biases", attention_bias=False, rope_parameters=rope(partial_rotary_factor=1.0)),
+    case("ernie4_5", "tied"),
+    case("ernie4_5", "biases, own head", use_bias=True, **APART),
+]  # fmt: skip
 HEADS = ("ForMaskedLM", "Model", "ForTokenClassification", "ForSequenceClassification")
 ENCODERS = [
     *(case(family, head, head, num_labels=3) for family in ("bert", "roberta") for head in HEADS),

@@ -66,6 +66,9 @@ PRESETS = {
     "mini-llama, windows above": ("qwen2", {"window": [None, 8, None, 8], "qkv_bias": True}),
     "mini-llama, norms on heads": ("qwen3", {"qk_norm": True}),
     "mini-llama, layers without": ("smollm3", {"position": ["rope", "none", "rope", "none"]}),
+    "mini-llama, neighbouring channels": ("ernie4_5", {"position": gn.positions.get("rope", pairing="interleaved")}),
+    "mini-llama, scaled": ("granite", {"residual_scale": 0.3, "head_scale": 0.2, "tied": False}),
+    "mini-llama, norms behind": ("olmo2", {"placement": "branch", "qk_norm": "joint"}),
     "bert-base": ("bert", {**SMALL, "max_positions": 64, "vocab_size": 100}),
 }
 
@@ -92,13 +95,19 @@ def test_a_model_of_our_own_is_loaded_by_the_other_library(tmp_path, name):
         ({"softcap": 30.0}, "softcap"),
         ({"position": [gn.positions.get("rope"), gn.positions.get("rope", base=5e5)] * 2}, "position"),
         ({"sinks": True}, "sinks"),
-        ({"position": gn.positions.get("rope", pairing="interleaved")}, "pairing_order"),
     ],
 )
 def test_what_no_family_can_say_is_refused_by_name_and_writes_nothing(tmp_path, changes, said):
     with pytest.raises(BadValue, match=said):
         save_hf(build(preset("mini-llama", **changes)), tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_family_that_turns_other_channels_together_says_how_to_reorder_them():
+    with pytest.raises(BadValue, match=r"channel i with i \+ d/2.*pairing_order.*ernie4_5"):
+        family_for(preset("mini-llama", position=gn.positions.get("rope", pairing="interleaved")), "llama")
+    with pytest.raises(BadValue, match=r"channel 2i with 2i \+ 1.*pairing_order.*llama"):
+        family_for(preset("mini-llama"), "ernie4_5")
 
 
 def test_a_named_family_must_hold_the_model():

@@ -183,7 +183,7 @@ def attention_is_its_equation(s: Subject) -> Evidence:
     if defines_score(position):
         raise NotApplicable(f"{position.name} defines the score itself")
     adorned = {"qk_norm": True, "softcap": 2.0, "sinks": True, "window": 3, "kept": 1}
-    both = [attention_of(s), attention_of(s, **adorned)]
+    both = [attention_of(s), attention_of(s, **adorned), attention_of(s, qk_norm="joint")]
     at = Layout.dense(1, 9)
     got = [attention(x, position, position.prepare(at), at, at) for attention in both]
     return Evidence(joined(*got), joined(*(by_hand(attention, position, x) for attention in both)))
@@ -192,8 +192,12 @@ def attention_is_its_equation(s: Subject) -> Evidence:
 def by_hand(attention: MultiHeadAttention, position: PositionEncoding, x: Float) -> Float:
     """The attention of x (1, n, D), one score at a time."""
     n, turn = x.shape[1], position.prepare(Layout.dense(1, x.shape[1]))
-    q, k, v = (w(x)[0].view(n, -1, D_HEAD).transpose(0, 1) for w in (attention.q, attention.k, attention.v))
-    q, k = attention.q_norm(q), attention.k_norm(k)
+    q, k, v = (w(x)[0] for w in (attention.q, attention.k, attention.v))
+    if attention.joint_norm:
+        q, k = attention.q_norm(q), attention.k_norm(k)
+    q, k, v = (y.view(n, -1, D_HEAD).transpose(0, 1) for y in (q, k, v))
+    if not attention.joint_norm:
+        q, k = attention.q_norm(q), attention.k_norm(k)
     q, k = position.query(q[None], turn)[0].double(), position.key(k[None], turn)[0].double()
     heads = []
     for h in range(N_HEADS):
@@ -297,7 +301,8 @@ def grouped_heads_are_copied_heads(s: Subject) -> Evidence:
     for order in ([0, 0, 1, 1], [0, 1, 0, 1]):
         state = few.state_dict()
         for name, x in state.items():
-            if name.split(".")[-3:-1] in (["attention", "k"], ["attention", "v"], ["cross", "k"], ["cross", "v"]):
+            attention, part = name.split(".")[-3:-1] if name.count(".") > 2 else ("", "")
+            if attention in ("attention", "cross") and part in ("k", "v", "k_norm") and len(x) == 2 * D_HEAD:
                 state[name] = x.view(2, D_HEAD, *x.shape[1:])[order].flatten(0, 1)
         many = s.model(n_kv_heads=N_HEADS)
         many.load_state_dict(state)

@@ -10,6 +10,7 @@ from gnomon.audit.law import Evidence, law
 from gnomon.audit.subject import D_MODEL, VOCAB, Subject, joined
 from gnomon.audit.told import vocabulary_of
 from gnomon.models import DecoderOnly
+from gnomon.shapes import Float
 from gnomon.trace import Trace
 
 
@@ -35,6 +36,13 @@ def treated(s: Subject) -> Iterator[DecoderOnly]:
         yield resized
 
 
+def logits_of(model: DecoderOnly, h: Float) -> Float:
+    """h E^T with the model's own table E, scaled and capped as its config says."""
+    c = model.config
+    logits = c.head_scale * h @ model.input.tokens.weight.T
+    return logits if c.head_softcap is None else c.head_softcap * torch.tanh(logits / c.head_softcap)
+
+
 @law("a tie stays a tie")
 def a_tie_stays_a_tie(s: Subject) -> Evidence:
     """After copying, loading, assigning, casting or resizing, head and table are one matrix."""
@@ -43,20 +51,20 @@ def a_tie_stays_a_tie(s: Subject) -> Evidence:
         h = s.normal(1, 2, D_MODEL).to(model.input.tokens.weight.dtype)
         model.input.tokens.weight.add_(s.normal(*model.input.tokens.weight.shape, stream=1))
         got.append(vocabulary_of(model)(h).float())
-        want.append((h @ model.input.tokens.weight.T).float())
+        want.append(logits_of(model, h).float())
     return Evidence(joined(*got), joined(*want))
 
 
 @law("the scale counts once")
 def the_scale_counts_once(s: Subject) -> Evidence:
-    """The embedding scale multiplies token vectors once, and the tied head not at all."""
+    """The embedding scale multiplies token vectors once, and the tied head not at all: its scale is its own."""
     ids, scale = s.ids(2, 6), D_MODEL**0.5
     model, trace = s.model(embed_scale="sqrt", tied=True), Trace()
     model(ids, trace=trace)
     assert trace.tokens is not None
     table, h = model.input.tokens.weight, s.normal(2, 6, D_MODEL)
-    want = joined(F.one_hot(ids, VOCAB).float() @ table * scale, h @ table.T)
-    uncounted = joined(F.one_hot(ids, VOCAB).float() @ table, h @ table.T)
+    want = joined(F.one_hot(ids, VOCAB).float() @ table * scale, logits_of(model, h))
+    uncounted = joined(F.one_hot(ids, VOCAB).float() @ table, logits_of(model, h))
     return Evidence(joined(trace.tokens, vocabulary_of(model)(h)), want, uncounted)
 
 

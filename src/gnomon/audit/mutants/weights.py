@@ -1,5 +1,6 @@
 """Faults of the token table: ties, scales, the padding row, resizing."""
 
+from typing import Any
 from unittest.mock import patch
 
 import torch
@@ -17,7 +18,7 @@ from gnomon.shapes import Float
 def the_tie_is_a_copy() -> Planting:
     """The head starts with a copy of the table, and the two go their own ways."""
 
-    def copied(owner: TokenEmbedding | InputLayer, bias: bool, scale: float) -> Untied:
+    def copied(owner: TokenEmbedding | InputLayer, bias: bool, *settings: Any) -> Untied:
         embedding = Tied(owner).table
         head = Untied(embedding.d_model, embedding.vocab_size, bias)
         with torch.no_grad():
@@ -32,8 +33,8 @@ def the_tie_is_to_a_tensor_long_gone() -> Planting:
     """The head keeps the Parameter it was built with; loading by assignment, or resizing, gives the table another."""
 
     class Kept(Tied):
-        def __init__(self, owner: TokenEmbedding | InputLayer, bias: bool, scale: float) -> None:
-            super().__init__(owner, bias, scale)
+        def __init__(self, owner: TokenEmbedding | InputLayer, *settings: Any) -> None:
+            super().__init__(owner, *settings)
             self._kept = (self.table.weight,)
 
         def forward(self, h: Float) -> Float:

@@ -23,6 +23,7 @@ class Family:
     twins         names of further copies of a tensor -> its own name: a file may hold one, the other or both
     harmless      names (patterns) that may be in a file and are not weights, or not of what is read
     renamed       (old, new) parts of names, as older files have them
+    norms         further lines, which depend on the config
     rank          of several families that can hold a model the one of the lowest rank is written, then the first by
                   name; 0 is for those that others extend
     """
@@ -37,6 +38,7 @@ class Family:
     heads: Mapping[str, tuple[Line, ...]] = field(default_factory=dict)
     harmless: tuple[str, ...] = ()
     renamed: tuple[tuple[str, str], ...] = ()
+    norms: Callable[[ModelConfig], tuple[Line, ...]] = lambda config: ()
     rank: int = 1
 
     def config(self, keys: Keys) -> ModelConfig:
@@ -55,7 +57,7 @@ class Family:
 
     def lines(self, config: ModelConfig, names: Collection[str]) -> list[Line]:
         """The lines of a model with this config and these weights. BadValue for a weight without one."""
-        return list(expand((*self.table, *self.heads.get(config.head, ())), names))
+        return list(expand((*self.table, *self.norms(config), *self.heads.get(config.head, ())), names))
 
     def plain(self, name: str, bare: bool) -> str:
         """The name that the table has for a name in a file; bare: the file holds the body alone."""

@@ -42,9 +42,10 @@ _REASONS: Mapping[str, str] = {
         gpt_bigcode.validate_runner_input""",
     "a length or a table that this family's code does not look at": """
         gpt2.n_ctx bloom.seq_length bloom.offset_alibi mpt.learned_pos_emb t5.n_positions
-        marian.extra_pos_embeddings pegasus.extra_pos_embeddings smollm3.max_window_layers""",
+        marian.extra_pos_embeddings pegasus.extra_pos_embeddings cohere.model_max_length
+        exaone4.sliding_window_pattern smollm3.max_window_layers""",
     "an object of settings is no model": "mpt.attn_config.is_encoder_decoder",
-    "hidden_activation is what counts": "gemma3_text.hidden_act",
+    "hidden_activation is what counts": "gemma3_text.hidden_act gemma2.hidden_act",
 }
 
 #: name -> why it changes nothing

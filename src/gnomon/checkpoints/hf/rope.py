@@ -14,6 +14,7 @@ from typing import Any
 from gnomon.checkpoints.hf.keys import SEQUENCE, Keys
 from gnomon.errors import BadInput, BadValue, unknown
 from gnomon.positions import Spec, get
+from gnomon.positions.rope import Pairing
 from gnomon.positions.scaling import scaling
 
 LENGTH = "original_max_position_embeddings"
@@ -31,6 +32,7 @@ class Rotary:
     base_keys, share_keys   what it calls the first two
     repeats   names that it leaves out, under which a file may only say the same once more: the base, the share
     kind_keys what it calls the kind of a scaling; beside: whether the trained length may stand beside the scaling
+    pairing   which channels turn together
     """
 
     partial: bool = False
@@ -44,18 +46,26 @@ class Rotary:
     repeats: tuple[str, str] | None = None
     kind_keys: tuple[str, ...] = ("rope_type", "type")
     beside: bool = True
+    pairing: Pairing = "half"
 
 
 #: for a config of whatever family: all that it says counts
 ANY = Rotary(partial=True, renamed={"su": "longrope"})
 #: by model_type
 ROTARY: Mapping[str, Rotary] = {
-    **dict.fromkeys(("llama", "mistral", "qwen2", "qwen3", "gemma", "starcoder2"), Rotary()),
+    **dict.fromkeys(("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "granite"), Rotary()),
+    **dict.fromkeys(("olmo2", "exaone4", "starcoder2", "falcon"), Rotary()),
     "smollm3": Rotary(base=2000000.0),
     "gemma3_text": Rotary(base=1000000.0, kind_keys=("rope_type",), beside=False),
     "gemma3_text, layers with a window": Rotary(
         base_keys=("rope_local_base_freq",), share_keys=(), kind_keys=("rope_type",), beside=False
     ),
+    "cohere": Rotary(base=500000.0, pairing="interleaved"),
+    "ernie4_5": Rotary(base=500000.0, pairing="interleaved"),
+    "glm4": Rotary(partial=True, kinds=KINDS[:-1], share=0.5, pairing="interleaved"),
+    "gptj": Rotary(partial=True, kinds=(), pairing="interleaved"),
+    "phi": Rotary(partial=True, kinds=KINDS[:-1], share=0.5),
+    "stablelm": Rotary(partial=True, kinds=KINDS[:-1], share=0.25),
     "gpt_neox": Rotary(
         partial=True, kinds=KINDS[:-1], share=0.25, base_keys=("rotary_emb_base",), share_keys=("rotary_pct",),
         repeats=("rope_theta", "partial_rotary_factor"),
@@ -81,7 +91,8 @@ def read_rope(keys: Keys, d_head: int, rotary: Rotary, parts: Mapping[str, Keys 
     scaled = keys.agreed(read) if read else None
     if not 0 < share <= 1:
         raise BadInput(f"{keys.file}: partial_rotary_factor is a share of a head, above 0 and at most 1; got {share}")
-    options = {} if scaled is None else {"scaling": scaled}
+    options: dict[str, Any] = {} if scaled is None else {"scaling": scaled}
+    options |= {} if rotary.pairing == "half" else {"pairing": rotary.pairing}
     turned = d_head if scaled is not None and scaled["kind"] == "proportional" else int(d_head * share)
     if turned != d_head and not rotary.partial:
         raise BadInput(
@@ -207,10 +218,11 @@ def write_rope(spec: Spec, d_head: int, max_positions: int | None, rotary: Rotar
     if spec.name != "rope":
         raise BadValue(f"position = {spec!r}: the family's positions are rotary")
     module: Any = spec.build(d_head=d_head)
-    if module.pairing != "half":
+    if module.pairing != rotary.pairing:
+        pairs = {"half": "channel i with i + d/2", "interleaved": "channel 2i with 2i + 1"}[rotary.pairing]
         raise BadValue(
-            "these files pair channel i with i + d/2; this model's rope is interleaved. Reorder the rows of its query "
-            "and key weights with gnomon.positions.pairing_order first"
+            f"these files pair {pairs}; this model's rope is {module.pairing}. Reorder the rows of its query and key "
+            "weights with gnomon.positions.pairing_order first"
         )
     if module.rotary_dim != d_head and not rotary.partial:
         raise BadValue(

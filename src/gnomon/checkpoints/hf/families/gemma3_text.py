@@ -48,16 +48,21 @@ def read(keys: Keys) -> ModelConfig:
     if window is None and any(sliding):
         raise BadInput(f"{keys.file}: layer_types names layers with a window, and sliding_window is null")
     near, far = _ropes(keys, d_head)
-    scalar = keys.get("query_pre_attn_scalar", float, 256.0)
-    if scalar <= 0:
-        raise BadInput(f"{keys.file}: scores are divided by the root of query_pre_attn_scalar; got {scalar}")
     common = sizes(keys) | {"norm": "rmsnorm_plus_one"}
     return ModelConfig(
         **common, d_head=d_head, position=one_or_list([near if on else far for on in sliding]),
         window=one_window([window if on else None for on in sliding]), qkv_bias=bias, out_bias=bias, qk_norm=True,
         activation=keys.word("hidden_activation", ACTIVATIONS, "gelu_pytorch_tanh"), placement="sandwich",
-        attention_scale=scalar**-0.5, embed_scale="rounded sqrt", tied=keys.get("tie_word_embeddings", bool, True),
+        attention_scale=score_scale(keys), embed_scale="rounded sqrt", tied=keys.get("tie_word_embeddings", bool, True),
     )  # fmt: skip
+
+
+def score_scale(keys: Keys) -> float:
+    """What scores are multiplied by."""
+    scalar = keys.get("query_pre_attn_scalar", float, 256.0)
+    if scalar <= 0:
+        raise BadInput(f"{keys.file}: scores are divided by the root of query_pre_attn_scalar; got {scalar}")
+    return float(scalar**-0.5)
 
 
 def _ropes(keys: Keys, d_head: int) -> tuple[Spec, Spec]:
@@ -71,7 +76,7 @@ def _ropes(keys: Keys, d_head: int) -> tuple[Spec, Spec]:
     return near, read_rope(keys, d_head, FAR, parts)
 
 
-def _whole(x: float) -> int | float:
+def whole_number(x: float) -> int | float:
     return int(x) if x == int(x) else x  # that library takes a whole number there
 
 
@@ -89,23 +94,25 @@ def write(c: ModelConfig) -> dict[str, Any]:
         "num_attention_heads": c.n_heads, "num_key_value_heads": c.n_kv_heads, "head_dim": d_head,
         "hidden_activation": activation_name(c.activation), "rms_norm_eps": c.norm_eps,
         "initializer_range": c.init_std, "attention_dropout": c.dropout, "attention_bias": bool(c.qkv_bias),
-        "tie_word_embeddings": c.tied, "query_pre_attn_scalar": _whole(round(scale**-2, 6)),
+        "tie_word_embeddings": c.tied, "query_pre_attn_scalar": whole_number(round(scale**-2, 6)),
         "sliding_window": sliding["sliding_window"] or WINDOW, "layer_types": sliding["layer_types"],
         "rope_local_base_freq": write_rope(near, d_head, None, NEAR)["rope_theta"],
         **write_rope(far, d_head, c.max_positions, FAR),
     }  # fmt: skip
 
 
-FAMILY = Family(
-    "gemma3_text", read, write,
-    lines(
+def both_sides(name: str, read: Any, write: Any) -> Family:
+    """A family with norms on both sides of each sublayer, and Llama's names otherwise."""
+    table = lines(
         ENDS, ATTENTION, FEED_FORWARD,
         line("model.layers.*.input_layernorm.weight", "stack.blocks.*.around_attention.norm.weight"),
         line("model.layers.*.post_attention_layernorm.weight", "stack.blocks.*.around_attention.norm_after.weight"),
         line("model.layers.*.pre_feedforward_layernorm.weight", "stack.blocks.*.around_ffn.norm.weight"),
         line("model.layers.*.post_feedforward_layernorm.weight", "stack.blocks.*.around_ffn.norm_after.weight"),
-    ),
-    prefix="model.", twins=TWINS, harmless=(INV_FREQ,),
-)  # fmt: skip
+    )  # fmt: skip
+    return Family(name, read, write, table, prefix="model.", twins=TWINS, harmless=(INV_FREQ,))
+
+
+FAMILY = both_sides("gemma3_text", read, write)
 
 __all__ = ["FAMILY"]

@@ -41,15 +41,15 @@ TWINS = {"lm_head.weight": "model.embed_tokens.weight"}
 INV_FREQ = r"model\.(layers\.\d+\.self_attn\.)?rotary_emb\.inv_freq"  # a table that older files carry along
 
 
-def sizes(keys: Keys) -> dict[str, Any]:
-    """What the relatives' configs share, as settings of ours; not position, windows and biases."""
+def sizes(keys: Keys, eps: str = "rms_norm_eps") -> dict[str, Any]:
+    """What the relatives' configs share, as settings of ours; not position, windows and biases. eps: its key."""
     n_heads, d_model = keys.size("num_attention_heads"), keys.size("hidden_size")
     return {
         "vocab_size": keys.size("vocab_size"), "d_model": d_model,
         "n_layers": keys.size("num_hidden_layers", most=LAYERS), "n_heads": n_heads,
         "n_kv_heads": keys.size("num_key_value_heads", default=None) or n_heads, "d_ff": keys.size("intermediate_size"),
         "max_positions": keys.size("max_position_embeddings"), "norm": "rmsnorm", "gated": True,
-        "norm_eps": keys.get("rms_norm_eps", float), "init_std": keys.get("initializer_range", float, 0.02),
+        "norm_eps": keys.get(eps, float), "init_std": keys.get("initializer_range", float, 0.02),
         "dropout": keys.get("attention_dropout", float, 0.0), "bias": False,
     }  # fmt: skip
 
@@ -61,10 +61,10 @@ def width(keys: Keys, default: int | None = None) -> int:
     return keys.size("head_dim", default=None) or keys.size("hidden_size") // keys.size("num_attention_heads")
 
 
-def read(keys: Keys, rotary: Rotary, d_head: int, **more: Any) -> ModelConfig:
+def read(keys: Keys, rotary: Rotary, d_head: int, eps: str = "rms_norm_eps", **more: Any) -> ModelConfig:
     """A config of the plain kind, with `more` settings of a relative."""
     settings = {
-        **sizes(keys), "d_head": d_head, "position": read_rope(keys, d_head, rotary),
+        **sizes(keys, eps), "d_head": d_head, "position": read_rope(keys, d_head, rotary),
         "activation": keys.word("hidden_act", ACTIVATIONS, "silu"),
         "tied": keys.get("tie_word_embeddings", bool, False),
     }  # fmt: skip

@@ -11,7 +11,7 @@ from gnomon.models import ModelConfig
 def read_config(keys: Keys) -> ModelConfig:
     """A norm on q and k instead of biases."""
     bias = keys.get("attention_bias", bool, False)
-    settings = {"window": upper_windows(keys), "qk_norm": True, "qkv_bias": bias, "out_bias": bias}
+    settings: dict[str, Any] = {"window": upper_windows(keys), "qk_norm": True, "qkv_bias": bias, "out_bias": bias}
     return read(keys, ROTARY["qwen3"], width(keys, 128), **settings)
 
 
