@@ -68,6 +68,9 @@ GPT2 = {
 }
 BLOOM = {"vocab_size": V, "hidden_size": D, "n_layer": LAYERS, "n_head": 4, "pad_token_id": 0}
 MPT = {"vocab_size": V, "d_model": D, "n_layers": LAYERS, "n_heads": 4, "max_seq_len": 64}
+DISTILBERT = {
+    "vocab_size": V, "dim": D, "n_layers": LAYERS, "n_heads": 4, "hidden_dim": 48, "max_position_embeddings": 64,
+}  # fmt: skip
 T5 = {
     "vocab_size": V, "d_model": D, "d_ff": 48, "num_layers": LAYERS, "num_heads": 4, "d_kv": 8,
     "decoder_start_token_id": 0, "relative_attention_num_buckets": 8, "relative_attention_max_distance": 20,
@@ -119,6 +122,7 @@ FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "ernie4_5": ("Ernie4_5", "ForCausalLM", SIZES | GQA | {"head_dim": 12}),
     "xlm-roberta": ("XLMRoberta", "ForMaskedLM", SIZES | LATE | {"type_vocab_size": 1}),
     "camembert": ("Camembert", "ForMaskedLM", SIZES | LATE | {"type_vocab_size": 1}),
+    "distilbert": ("DistilBert", "ForMaskedLM", DISTILBERT),
     "mt5": ("MT5", "ForConditionalGeneration", T5),
     "mbart": ("MBart", "ForConditionalGeneration", BART),
     "pegasus": ("Pegasus", "ForConditionalGeneration", BART),
@@ -233,6 +237,9 @@ HEADS = ("ForMaskedLM", "Model", "ForTokenClassification", "ForSequenceClassific
 ENCODERS = [
     *(case(family, head, head, num_labels=3) for family in ("bert", "roberta") for head in HEADS),
     *(case(family, head, head, num_labels=3) for family in ("xlm-roberta", "camembert") for head in HEADS[::3]),
+    case("distilbert", "ForMaskedLM"),
+    case("distilbert", "ForTokenClassification", "ForTokenClassification", num_labels=3),
+    case("distilbert", "own head", **APART),
     case("bert", "own head", **APART),
     case("bert", "eight heads, relu", "Model", num_attention_heads=8, hidden_act="relu"),
 ]

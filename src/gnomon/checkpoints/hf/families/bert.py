@@ -25,7 +25,7 @@ def read(keys: Keys, class_name: str, offset: int) -> ModelConfig:
     keys.must("position_embedding_type", "absolute")
     keys.must("is_decoder", False)
     keys.must("add_cross_attention", False)
-    head = _head(keys, class_name)
+    head = head_of(keys, class_name)
     activation = keys.word("hidden_act", ACTIVATIONS, "gelu")
     if head["head"] == "masked" and activation != "gelu":
         raise BadInput(f"{keys.file}: a head for masked tokens is known with hidden_act 'gelu', not {activation!r}")
@@ -41,7 +41,7 @@ def read(keys: Keys, class_name: str, offset: int) -> ModelConfig:
     )  # fmt: skip
 
 
-def _head(keys: Keys, class_name: str) -> dict[str, Any]:
+def head_of(keys: Keys, class_name: str) -> dict[str, Any]:
     """What the class in "architectures" asks of the vectors, as settings of ours."""
     wanted = keys.get("architectures", list, None) or [class_name + "Model"]
     suffix = str(wanted[0]).removeprefix(class_name)
