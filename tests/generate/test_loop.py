@@ -90,7 +90,7 @@ def test_the_order_of_the_batch_changes_nothing(tiny):
 def test_a_row_that_ends_changes_nothing_for_the_others(tiny, position):
     model, seeds, end = tiny(position), [5, 6, 7, 8], range(0, 60, 6)
     together = generate(model, PROMPTS, strategy=Sample(2.0), seed=seeds, eos_ids=end, max_new_tokens=25)
-    assert len({len(g.ids) for g in together}) > 2  # they end at different steps
+    assert len({len(g.ids) for g in together}) > 1  # they end at different steps
     assert_same(together, singly(model, PROMPTS, seeds, strategy=Sample(2.0), eos_ids=end, max_new_tokens=25))
 
 

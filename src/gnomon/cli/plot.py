@@ -93,6 +93,7 @@ def command(
     rope        wavelengths, scores, curves, clock
     alibi       bias
     t5          buckets, bias
+    others      by where they act: as learned, as rope, or bias
     mask        who may see whom: all kinds, or those of --kind
     norm        gradient (by layer, norm before or after), batch (layer norm beside batch norm)
     scaling     why scores are divided by the root of the head width
@@ -121,7 +122,7 @@ def command(
 def _views(what: str) -> list[str]:
     """What can be drawn of it, the default first. BadValue for an unknown name."""
     from gnomon.glossary import synonyms
-    from gnomon.positions import T5, RoPE, Sinusoidal, encoding, names
+    from gnomon.positions import T5, PositionEncoding, encoding, names
 
     if what in OTHERS:
         return OTHERS[what]
@@ -134,10 +135,9 @@ def _views(what: str) -> list[str]:
     views = of_place[cls.acts]
     if not views:
         raise BadValue(f"{what!r} adds, turns and subtracts nothing: there is nothing to draw")
-    if cls is Sinusoidal:
-        return [*views, "wavelengths", "curves", "clock"]
-    if cls is RoPE:
-        return ["wavelengths", *views, "curves", "clock"]
+    if cls.frequencies is not PositionEncoding.frequencies:
+        turning = ["wavelengths", *views] if cls.acts == "rotation" else [*views, "wavelengths"]
+        return [*turning, "curves", "clock"]
     return ["buckets", *views] if cls is T5 else views
 
 

@@ -1,7 +1,7 @@
 """From "what the caller named" to a built encoding: pictures take a name, a Spec or a module of a model."""
 
 from gnomon.errors import BadValue
-from gnomon.positions import PositionEncoding, RoPE, Sinusoidal, Spec, encoding, get
+from gnomon.positions import PositionEncoding, Spec, encoding, get
 from gnomon.positions.base import Acts
 
 Position = str | Spec | PositionEncoding
@@ -17,15 +17,13 @@ def built(position: Position, *acts: Acts, **sizes: object) -> PositionEncoding:
     return chosen.build(**sizes) if isinstance(chosen, Spec) else chosen
 
 
-def turning(position: Position, **sizes: object) -> RoPE | Sinusoidal:
+def turning(position: Position, **sizes: object) -> PositionEncoding:
     """The same for encodings whose pairs of channels turn; BadValue for any other."""
     chosen = get(position) if isinstance(position, str) else position
     cls = type(chosen) if isinstance(chosen, PositionEncoding) else encoding(chosen.name)
-    if not issubclass(cls, RoPE | Sinusoidal):
+    if cls.frequencies is PositionEncoding.frequencies:
         raise BadValue(f"{chosen.name} has no wavelengths, for no pair of its channels turns; rope and sinusoidal do")
-    module = built(chosen, "input", "rotation", **sizes)
-    assert isinstance(module, RoPE | Sinusoidal)
-    return module
+    return built(chosen, "input", "rotation", **sizes)
 
 
 def is_trained(position: Position) -> bool:

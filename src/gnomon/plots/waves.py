@@ -13,7 +13,7 @@ from gnomon.plots.chosen import Position, built
 from gnomon.plots.chosen import turning as pairs_of
 from gnomon.plots.picture import Picture, check_drawable
 from gnomon.plots.style import BLUE, FAINT, MUTED, ORANGE, drawing, mark, panels, plain_numbers
-from gnomon.positions import PositionEncoding, RoPE
+from gnomon.positions import PositionEncoding
 from gnomon.shapes import Float
 
 POINTS = 300  # distances at which scores are taken, at most
@@ -75,7 +75,7 @@ def scores(
     w = words("plots", lang)
     check_drawable(2 * POINTS * draws * d_head, f"{draws} scores of heads of width {d_head}")
     encoding = built(position, "rotation", d_head=d_head)
-    width = encoding.d_head if isinstance(encoding, RoPE) else d_head
+    width = encoding.d_head or d_head
     rng = torch.Generator().manual_seed(seed)
     q, k = torch.randn(2, draws, width, generator=rng, dtype=torch.float64)
     distance = distances(length)

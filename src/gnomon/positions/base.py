@@ -48,6 +48,7 @@ class PositionEncoding(nn.Module):
     beyond: ClassVar[str] = ""  #: what to expect past the training length, in a few words
     not_names: ClassVar[Mapping[str, str]] = {}  #: what people look for by name though it is an option -> how to ask
     options_elsewhere: ClassVar[Mapping[str, str]] = {}  #: other libraries' words for an option -> ours
+    d_head: int = 0  #: the width of a head; 0 where a method is built for any
     one_sided: bool = False  #: for causal attention only, the class or as it was built: ahead its numbers mean nothing
 
     def __init_subclass__(cls) -> None:
@@ -80,6 +81,10 @@ class PositionEncoding(nn.Module):
         """Place 2: (B, T) numbers that differ where tokens have different tables because their texts differ in length;
         None where the length of a text does not matter. A text whose regime changes is read again from the start."""
         return None
+
+    def frequencies(self) -> list[float]:
+        """Radians per token of every pair of channels, for methods made of sines; 0 where a pair stands still."""
+        return []
 
     def describe(self, trained: int | None = None) -> list[str]:
         """What this encoding is made of, in sentences, and what happens at twice the `trained` length, if known.

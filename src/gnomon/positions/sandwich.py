@@ -22,7 +22,7 @@ from gnomon.positions.waves import check_base
 from gnomon.shapes import Float, Int
 
 
-class Sandwich(PositionEncoding):
+class SandwichBias(PositionEncoding):
     """A fixed bias that falls with the logarithm of distance; no parameters."""
 
     name = "sandwich"
@@ -83,4 +83,4 @@ def check_width(width: int) -> None:
         raise BadValue(f"width is that of sinusoidal vectors, an even number of at least 2; got {width}")
 
 
-__all__ = ["Sandwich"]
+__all__ = ["SandwichBias"]
