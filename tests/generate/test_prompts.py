@@ -42,9 +42,9 @@ def test_every_form_becomes_rows_of_ids(prompts, rows):
     [
         ([], "there are no prompts"),
         (torch.zeros(0, 3, dtype=torch.long), "there are no prompts"),
-        (5, "prompts are a text, token ids, or a list of these; got 5"),
-        ([1, [2]], "a prompt is a text or a list of token ids, got 1"),
-        ([1.5, 2.5], "a prompt is a text or a list of token ids"),
+        (5, "prompts must be a text, token ids, or a list of these, got 5"),
+        ([1, [2]], "a prompt must be a text or a list of token ids, got 1"),
+        ([1.5, 2.5], "a prompt must be a text or a list of token ids"),
         (torch.zeros(1, 2), "whole numbers, (tokens,) or (batch, tokens); got torch.float32 of shape (1, 2)"),
         (torch.zeros(1, 2, 3, dtype=torch.long), "of shape (1, 2, 3)"),
         ([[1], [2, 300]], "token id 300 (row 1, place 1) is outside the vocabulary of 257 tokens, 0 to 256"),
