@@ -80,7 +80,13 @@ def must_be(name: str, value: object, kind: Any, how: str = "") -> None:
     words = [choice for option in options if get_origin(option) is Literal for choice in get_args(option)]
     if words and isinstance(value, str) and all(get_origin(o) is Literal or o is NoneType for o in options):
         raise unknown(name, value, [word for word in words if isinstance(word, str)])
-    raise wrong(name, value, " or ".join(_in_words(option) for option in options), how)
+    raise wrong(name, value, " or ".join(_in_words(option) for option in options), how or _explained(options))
+
+
+def _explained(options: Iterable[Any]) -> str:
+    """What a protocol among these is, by the first line of its docstring: its name alone tells nobody how to make one."""
+    lines = [inspect.getdoc(option) for option in options if getattr(option, "_is_protocol", False)]
+    return "; ".join(line.partition("\n")[0].rstrip(".") for line in lines if line)
 
 
 def _is_of(value: object, kind: Any) -> bool:

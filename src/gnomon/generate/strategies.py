@@ -25,7 +25,7 @@ class Chooser(Protocol):
 
 @runtime_checkable
 class Distribution(Chooser, Protocol):
-    """A chooser that can say from which distribution it draws."""
+    """A chooser that can say from which distribution it draws, as Greedy() and Sample(...) can."""
 
     def process(self, logits: Float) -> Float:
         """Logits (B, V) -> those of the distribution that is drawn from."""
