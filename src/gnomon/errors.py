@@ -84,7 +84,7 @@ def must_be(name: str, value: object, kind: Any, how: str = "") -> None:
 
 
 def _explained(options: Iterable[Any]) -> str:
-    """What a protocol among these is, by the first line of its docstring: its name alone tells nobody how to make one."""
+    """What a protocol among these is, by the first line of its docstring: its name does not say how to make one."""
     lines = [inspect.getdoc(option) for option in options if getattr(option, "_is_protocol", False)]
     return "; ".join(line.partition("\n")[0].rstrip(".") for line in lines if line)
 

@@ -282,8 +282,8 @@ def test_a_broken_draft_model_is_named_rather_than_drawn_from(markov):
     ("bad", "says"),
     [
         (lambda model: Speculative(model, length=0), "length counts drafted tokens"),
-        (lambda model: Speculative(model, Beam(2)), r"strategy must be a Distribution, got an? .*as Greedy\(\) and Sample"),
-        (lambda model: Lookup(Contrastive()), r"strategy must be a Distribution, got an? .*as Greedy\(\) and Sample"),
+        (lambda model: Speculative(model, Beam(2)), r"must be a Distribution, got an? .*as Greedy\(\) and Sample"),
+        (lambda model: Lookup(Contrastive()), r"must be a Distribution, got an? .*as Greedy\(\) and Sample"),
         (lambda model: Lookup(ngram=0), "ngram and length are at least 1, got 0 and 8"),
         (lambda model: Contrastive(0), "k counts candidates"),
         (lambda model: Contrastive(4, 1.5), "alpha lies between 0 and 1"),
