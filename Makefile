@@ -12,8 +12,8 @@ PYTEST := $(BIN)/python -m pytest -n $(JOBS) --durations=10
 help:
 	@echo 'make order      swap two words and see what attention notices, with and without position'
 	@echo 'make demo       train the same small model under each position encoding and compare them'
-	@echo 'make test       the fast tests'
-	@echo 'make test-slow  the tests that take minutes: the built wheel, long trainings'
+	@echo 'make test       the fast tests: of many similar cases a sample'
+	@echo 'make test-slow  the other cases, and what takes long: trainings, the built wheel, older processors'
 	@echo 'make check      ruff, mypy and the fast tests: run it before a commit'
 	@echo 'make clean      remove .venv and what tools left behind (never runs/)'
 	@echo 'Python: the first of $(PYTHONS) that is >= 3.11, or PYTHON=/path/to/python'

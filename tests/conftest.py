@@ -19,25 +19,28 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 os.environ["GNOMON_LANG"] = "en"  # whatever the terminal speaks that they run in
 
 ROOT = Path(__file__).parents[1]
-SMALL_GRID = 8  # cells that the fast tests run in full
+FEW = 6  # cases of one test that the fast tests run in full
 
 
 @pytest.hookimpl(tryfirst=True)  # before the marks are asked for
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of a grid (a test with several parameters) the fast tests take its diagonal, the slow tests the rest."""
-    grids: dict[tuple[Path, str], list[pytest.Function]] = defaultdict(list)
+    """Of many cases the fast tests take a sample, the slow tests the rest: of a list every fourth, of a grid (a test
+    with several lists) its diagonal."""
+    tests: dict[tuple[Path, str], list[pytest.Function]] = defaultdict(list)
     for item in items:
-        if isinstance(item, pytest.Function) and len(parameters(item)) > 1:
-            grids[item.path, item.originalname].append(item)
-    for cells in grids.values():
-        fast = range(len(cells)) if len(cells) <= SMALL_GRID else diagonal([parameters(cell) for cell in cells])
-        for i in set(range(len(cells))).difference(fast):
-            cells[i].add_marker(pytest.mark.slow)
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
+            tests[item.path, item.originalname].append(item)
+    for cases in tests.values():
+        if len(cases) > FEW:
+            grid = len(list(cases[0].iter_markers("parametrize"))) > 1
+            fast = diagonal([parameters(case) for case in cases]) if grid else range(0, len(cases), 4)
+            for i in set(range(len(cases))).difference(fast):
+                cases[i].add_marker(pytest.mark.slow)
 
 
 def parameters(item: pytest.Function) -> dict[str, str]:
-    """What this cell gives each argument, as text."""
-    return {name: repr(value) for name, value in item.callspec.params.items()} if hasattr(item, "callspec") else {}
+    """What this case gives each argument, as text."""
+    return {name: repr(value) for name, value in item.callspec.params.items()}
 
 
 def diagonal(cells: Sequence[dict[str, str]]) -> list[int]:

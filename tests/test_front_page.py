@@ -27,6 +27,7 @@ def fresh(code: str) -> str:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 
+@pytest.mark.slow
 def test_every_room_is_there_after_one_import_which_waits_for_none_of_them():
     """In a fresh interpreter, where a function and the module it lives in may not share a name either."""
     assert set(ROOMS) <= set(gn.__all__)

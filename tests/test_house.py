@@ -325,6 +325,7 @@ def test_the_rule_sees_a_bar_that_goes_into_a_pipe():
     assert bars_in_pipes("tqdm(x)\ntqdm(x, disable=quiet)\ntqdm(x, disable=quiet or None)\ntqdm.write('')") == [1, 2]
 
 
+@pytest.mark.slow
 def test_no_progress_bar_goes_into_a_pipe():
     assert {file.name: found for file in PACKAGE.rglob("*.py") if (found := bars_in_pipes(file.read_text()))} == {}
 

@@ -65,6 +65,7 @@ deed = st.one_of(
 prompts = st.lists(st.lists(st.booleans(), min_size=6, max_size=6), min_size=3, max_size=3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["growing", "preallocated", "rolling"])
 @pytest.mark.parametrize("position", ["none", "learned", "rope", "alibi", "t5"])
 def test_every_history_equals_reading_at_once(position, kind):

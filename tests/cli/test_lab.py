@@ -126,6 +126,7 @@ def test_encodings_of_ones_own_join_by_import(texts, tmp_path):
     assert still["bits"] == none["bits"]  # it does nothing
 
 
+@pytest.mark.slow
 def test_encodings_of_ones_own_join_from_a_file_at_two_workers(texts, tmp_path):
     """The worker that trains "none" must know "still" too, and must have imported what makes it: a class of another
     module, which alone does not know its name."""
@@ -145,6 +146,7 @@ def test_encodings_of_ones_own_join_from_a_file_at_two_workers(texts, tmp_path):
     assert [row["label"] for row in data["rows"]] == ["still", "none"]
 
 
+@pytest.mark.slow
 def test_minutes_become_steps(texts, monkeypatch):
     monkeypatch.setattr("gnomon.lab.budget.seconds_per_step", lambda settings, vocab_size: 1.0)
     tiny = [word for word in TINY if word not in ("--steps", "2")]

@@ -163,6 +163,7 @@ def test_what_a_terminal_cannot_write_is_no_traceback():
     assert ran.returncode == 0, ran.stderr.decode()
 
 
+@pytest.mark.slow
 def test_a_terminal_without_a_letter_shows_the_nearest_one():
     """Numbers stay numbers in the encodings of Windows and of older systems, which have no narrow spaces."""
     command = [sys.executable, "-m", "gnomon", "plan", "mini-gpt", "--lang", "es"]

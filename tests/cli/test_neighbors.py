@@ -80,6 +80,7 @@ def test_sentences_are_compared_with_each_line_once_and_not_with_themselves(fold
     assert cosines.tolist() == sorted(cosines.tolist(), reverse=True)
 
 
+@pytest.mark.slow
 def test_sentences_come_from_standard_input_too(folder, lines):
     from_file = run(folder, "import os", "--sentences", lines).stdout
     assert run(folder, "import os", "--sentences", "-", input="\n".join(LINES)).stdout == from_file

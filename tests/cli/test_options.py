@@ -198,6 +198,7 @@ def test_every_command_that_says_or_draws_something_takes_a_language(name, comma
         assert list(options["lang"].type.choices) == list(LANGUAGES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -353,6 +353,7 @@ def test_ctrl_c_saves_and_exits_130_and_after_it_or_a_kill_the_run_goes_on_as_if
         assert (folder / "run" / name).read_bytes() == (folder / "whole" / name).read_bytes(), name
 
 
+@pytest.mark.slow
 def test_a_second_training_in_the_folder_is_refused_and_sigterm_saves_the_first(folder):
     endless = [*TINY, "--steps", 10**6, "--threads", 1, "--set", "train.eval_every=none"]
     process = started("text.txt", "-o", "run", *endless)
@@ -442,6 +443,7 @@ def test_the_tasks_are_listed():
     assert re.search(r"^text +Guess", listed, re.MULTILINE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [

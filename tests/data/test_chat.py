@@ -47,6 +47,7 @@ def test_a_conversation_is_what_its_template_writes() -> None:
     assert t.decode(chat_ids(t, user("Hi"), reply=False), special=True) == "<|im_start|>user\nHi<|im_end|>\n"
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.sampled_from(

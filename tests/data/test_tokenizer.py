@@ -93,6 +93,7 @@ def test_bpe_below_257_is_refused() -> None:
         Tokenizer.bpe(["text"], vocab_size=256)
 
 
+@pytest.mark.slow
 def test_byte_level_round_trips_ten_thousand_odd_strings(byte_level: Tokenizer) -> None:
     rng = random.Random(0)
     blanks, controls = " \t\n\r\v\f\u00a0\u2003\u2028\u3000", "".join(map(chr, range(32)))

@@ -178,6 +178,7 @@ def test_with_early_stopping_transformers_counts_fewer_texts_as_ended(markov, tm
     assert generate(model, [1], strategy=Beam(2, 1.0, True), **EOS, max_new_tokens=9)[0].ids == [2, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", [False, "never"])
 def test_what_ends_by_itself_is_what_transformers_finds(rule, tmp_path):
     """The best text of tiny random Llamas, each with two widths and two penalties. (Where the best is a text that was

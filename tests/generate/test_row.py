@@ -48,6 +48,7 @@ def test_text_ends_at_the_first_stop_string_to_be_complete_however_it_is_split(p
     assert "".join(out) == first_completed(whole, stop)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(letters, st.lists(st.text("ab", min_size=1, max_size=4), min_size=1, max_size=3), st.integers(0, 13))
 @example("aab", ["aab", "ab"], 3)

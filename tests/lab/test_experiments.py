@@ -115,6 +115,7 @@ def test_encodings_of_ones_own_are_measured_like_all_others(my_module, settings,
     assert "slow" in report.table()
 
 
+@pytest.mark.slow
 def test_every_worker_knows_every_encoding_not_only_the_one_it_trains(my_module, settings, corpus, tmp_path):
     """Each worker reads settings that name all encodings; here one of them trains none of the user's."""
     lab = prepare(replace(settings, positions=("slow", "alibi", "rope")), corpus, tmp_path / "lab", quiet=True)

@@ -318,6 +318,7 @@ def test_numbers_are_grouped_in_one_way(report):
         assert not re.findall(r"\d{4,}", text)
 
 
+@pytest.mark.slow
 def test_what_programs_read_is_the_same_in_every_language(report, tmp_path):
     for lang in ("en", "es"):
         report.save(tmp_path / lang, lang)

@@ -56,6 +56,7 @@ def test_forty_steps_are_compiled_at_most_three_times(position, kind, at):
     assert counter.frame_count <= 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("position", "kind"), [("rope", "growing"), ("learned", "preallocated")])
 def test_forty_steps_from_an_empty_cache_are_compiled_at_most_three_times(position, kind):
     """For nothing held, for one token held, and for all that follows."""

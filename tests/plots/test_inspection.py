@@ -124,6 +124,7 @@ def test_a_text_for_a_model_without_a_tokenizer_is_refused(model):
         plots.inspect(m, "abc")
 
 
+@pytest.mark.slow
 def test_tokens_and_ids_are_written_as_they_are_in_every_language(model):
     m = model(vocab_size=4000)
     m.tokenizer = None

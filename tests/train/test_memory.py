@@ -19,6 +19,7 @@ def needs(monkeypatch, config, ran, device):
     return asked
 
 
+@pytest.mark.slow
 def test_no_preset_is_thought_to_need_more_than_it_does(monkeypatch):
     for name in ("mini-gpt", "mini-llama", "gpt2-small", "vaswani-base", "bert-base"):
         from gnomon.models.plan import plan

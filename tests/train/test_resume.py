@@ -218,6 +218,7 @@ def test_a_kill_at_any_moment_of_a_save_leaves_a_whole_state(text, build, config
     assert set(seen) == {2, 3}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", ["mkdir", "fsync", "replace"])
 def test_a_run_killed_at_any_moment_of_its_first_save_begins_anew_or_goes_on(text, build, config, tmp_path, function):
     ran, begun_anew = config(steps=1, eval_windows=1), []
@@ -466,6 +467,7 @@ LOGGED = ANYTHING.map(json.dumps) | st.builds(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @given(lines=st.lists(st.binary(max_size=8) | LOGGED.map(str.encode), max_size=6))
 @example(lines=[b"5", b'{"step": null}', b"\xff", b'{"step": 1, "loss": "rope"}', b"[" * 100_000])
 @settings(max_examples=25, deadline=None)

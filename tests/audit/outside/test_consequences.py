@@ -65,6 +65,7 @@ class Turned(nn.Module):
         return self.head(self.encoder(x))
 
 
+@pytest.mark.slow
 def test_rows_taken_for_tokens_are_one_cause() -> None:
     report = gn.audit(Turned())
     root = "batch mates change nothing"

@@ -142,6 +142,7 @@ def test_every_law_has_a_planted_fault():
     assert set(LAWS) <= set(RULES)
 
 
+@pytest.mark.slow
 def test_a_first_read_that_is_wrong_is_laid_to_no_other_law():
     report = gn.audit(FirstReadWrong(Tiny("rope", limit=40)))
     own = [f.law for f in report.failed if AFTER not in f.note]

@@ -82,6 +82,7 @@ def test_every_finding_appears_in_every_format(report: Report) -> None:
             assert found.law in text, ending
 
 
+@pytest.mark.slow
 @settings(max_examples=5, deadline=None)
 @given(reports())
 def test_every_format_is_text_that_a_file_and_a_terminal_can_hold(report: Report) -> None:

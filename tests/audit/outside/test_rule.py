@@ -151,6 +151,7 @@ def drawn(model):
         return {name: weight.clone() for name, weight in larger.module.state_dict().items()}
 
 
+@pytest.mark.slow
 def test_larger_weights_are_lent_and_the_same_every_time():
     model = Tiny(std=0.02)
     before = model.head.weight.clone()

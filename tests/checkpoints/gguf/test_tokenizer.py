@@ -142,6 +142,7 @@ def test_control_tokens_keep_their_parts(tmp_path: Path) -> None:
     assert keys == {"bos": ours.bos_id, "eos": 256, "unknown": core.token_to_id("<unk>"), "padding": ours.pad_id}
 
 
+@pytest.mark.slow
 @given(st.text())
 def test_any_text_comes_back(text: str) -> None:
     assert BACK.decode(BACK.encode(text)) == text

@@ -88,6 +88,7 @@ def test_a_model_of_our_own_is_loaded_by_the_other_library(tmp_path, name):
         torch.testing.assert_close(ours(ids), want, rtol=0, atol=1e-5 * max(1.0, want.abs().max().item()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

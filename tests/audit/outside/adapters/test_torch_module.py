@@ -280,6 +280,7 @@ def test_a_combination_that_nobody_offered_is_not_applicable():
         target.step(None, target.ids(1, 3))
 
 
+@pytest.mark.slow
 def test_what_was_not_told_names_the_argument_that_tells_it():
     target = Torch(Model(), name="GPT")
     arguments = set(inspect.signature(Torch).parameters)
@@ -497,6 +498,7 @@ class OneAtATime(Model):
         return super().forward(seen)[:, -ids.shape[1] :], seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("keeps", "verdict"), [(True, "pass"), (False, "FAIL")])
 def test_a_model_that_refuses_one_token_is_asked_about_its_cache_all_the_same(keeps, verdict):
     def stepped(model, state, ids):
