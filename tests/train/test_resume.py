@@ -461,6 +461,18 @@ def test_whatever_stands_in_a_state_it_is_read_or_refused(trained, key, value):
         file.write_text(whole)
 
 
+def test_a_setting_that_a_state_does_not_have_is_no_default(trained):
+    file = trained / "training" / "step-1" / "state.json"
+    data = json.loads(whole := file.read_text())
+    del data["config"]["batch_size"]
+    try:
+        file.write_text(json.dumps(data))
+        with pytest.raises(BadInput, match="its config lacks batch_size"):
+            read_state(trained)
+    finally:
+        file.write_text(whole)
+
+
 LOGGED = ANYTHING.map(json.dumps) | st.builds(
     lambda key, value: json.dumps({"step": 1, key: value}),
     st.sampled_from(["step", "loss", "valid_loss", "lr", "samples", "more"]), ANYTHING,

@@ -134,7 +134,8 @@ class MultiHeadAttention(nn.Module):
         trace: Trace | None,
     ) -> tuple[PositionEncoding, Layout, Layout]:
         """The encoding and the layouts, checked, with what was left out filled in."""
-        if not isinstance(x, torch.Tensor) or x.dim() != 3 or x.shape[2] != self.q.in_features:
+        fits = isinstance(x, torch.Tensor) and x.is_floating_point() and x.dim() == 3
+        if not fits or x.shape[2] != self.q.in_features:
             raise wrong("x", x, f"a floating-point tensor, (batch, tokens, d_model = {self.q.in_features})")
         check_built(position)
         must_be("cache", cache, Cache | None, "a GrowingCache(), for one")

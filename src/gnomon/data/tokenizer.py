@@ -151,6 +151,7 @@ class Tokenizer:
         A folder without it may hold another published form: vocab.json and merges.txt (or encoder.json and vocab.bpe),
         vocab.txt, or a SentencePiece model; ``path`` may be such a model too. See ``gnomon.data.published``.
         """
+        must_be("path", path, str | Path)
         file = _file(path)
         if file.suffix == ".model":
             return cls._published(file)

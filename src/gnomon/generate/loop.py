@@ -145,7 +145,9 @@ def begin(model: LanguageModel, ask: Request) -> tuple[list[Row], Iterator[Token
 def _search(strategy: Strategy) -> Search:
     if isinstance(strategy, Search):
         return strategy
-    if not isinstance(strategy, Chooser) or hasattr(strategy, "dtype"):  # an array has a `choose` of its own
+    if (
+        isinstance(strategy, type) or not isinstance(strategy, Chooser) or hasattr(strategy, "dtype")
+    ):  # arrays choose too
         raise wrong("strategy", strategy, "an object such as Greedy(), Sample(0.8) or Beam(4)")
     return Stepwise(strategy)
 

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gnomon.checked import check_fields
+from gnomon.checked import annotations_of, check_fields
 from gnomon.checkpoints.native import (
     WEIGHTS,
     draft,
@@ -69,9 +69,11 @@ def read_state(folder: str | Path) -> State:
     data = read_json(file)
     try:
         config = data.pop("config")
+        if missing := annotations_of(TrainConfig).keys() - config.keys():  # a default is not what the run was told
+            raise ValueError(f"its config lacks {', '.join(sorted(missing))}")
         state = State(**data, config=TrainConfig(**config))
         check_fields(State, vars(state))
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise BadInput(f"{file} is damaged or from another version of Gnomon: {error}") from error
     if state.step != step:
         raise BadInput(f"{file} is of step {state.step}, but the weights beside it are of step {step}")
