@@ -183,28 +183,21 @@ def peak(name: str, T: int, kind: str) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("position", ["rope", "alibi", "t5"])
-def test_memory_grows_with_the_tokens_not_with_their_square(position):
-    """A float32 score matrix of 4096 tokens and 8 heads alone would take 512 MiB, and its gradient as much."""
-    assert peak(position, 4096, "dense") < 350
-
-
-LONG = {
-    ("learned", "dense"),
-    ("rope", "padded"),
-    ("alibi", "dense"),
-}  # one of each way there is; the others half as far
+@pytest.mark.parametrize(
+    ("position", "kind"), [*((name, "dense") for name in ["rope", *BIASED]), *((name, "padded") for name in BIASED)]
+)
+def test_memory_grows_with_the_tokens_not_with_their_square(position, kind):
+    """A float32 score matrix of 4096 tokens and 8 heads alone would take 512 MiB, its softmax and their gradients three
+    times as much; a block of it, with its mask, takes up to about 600 whatever the length."""
+    assert peak(position, 4096, kind) < 768
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize(
-    ("position", "kind"),
-    [*((name, "dense") for name in BARE + BIASED), *((name, "padded") for name in ("rope", *BIASED))],
-)
+@pytest.mark.parametrize(("position", "kind"), [("learned", "dense"), ("rope", "padded"), ("alibi", "dense")])
 def test_16384_tokens_take_less_than_a_gigabyte(position, kind):
-    """A float32 score matrix of 8 heads alone would take 8 GiB; of half as many tokens, as most are asked, 2 GiB."""
-    assert peak(position, 16384 if (position, kind) in LONG else 8192, kind) < 1024
+    """One of each way there is. A float32 score matrix of 8 heads alone would take 8 GiB."""
+    assert peak(position, 16384, kind) < 1024
 
 
 # ------------------------------------------------------------------ asked for by name

@@ -125,7 +125,7 @@ def blocked(q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout
         return out.masked_fill(blind, 0.0).to(narrow)
 
     heads = q.shape[1] if position.acts == "score" or how.dropout else 1
-    return _by_blocks(block, q, k, v, at, heads, position.parameters())
+    return _by_blocks(block, q, k, v, at, max(heads, position.pair_width), position.parameters())
 
 
 def content(q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, how: How) -> Float:
@@ -135,14 +135,15 @@ def content(q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout
         return dense(q, k, v, position, at, k_at, how)
 
     learned = [*position.parameters(), *([] if how.sinks is None else [how.sinks])]
-    return _by_blocks(block, q, k, v, at, q.shape[1], learned)
+    return _by_blocks(block, q, k, v, at, max(q.shape[1], position.pair_width), learned)
 
 
 Block = Callable[[Float, Float, Float, Layout], Float]
 
 
 def _by_blocks(block: Block, q: Float, k: Float, v: Float, at: Layout, heads: int, learned: Iterable[Float]) -> Float:
-    """block(q, k, v, at) over slices of the queries, whose matrices have `heads` heads; `learned` is used inside."""
+    """block(q, k, v, at) over slices of the queries, whose matrices hold `heads` numbers a pair of tokens; `learned` is
+    used inside."""
     B, T = q.shape[0], q.shape[2]
     rows = max(1, BLOCK // (B * heads * max(1, k.shape[2])))
     if rows >= T:

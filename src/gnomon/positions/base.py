@@ -49,6 +49,7 @@ class PositionEncoding(nn.Module):
     not_names: ClassVar[Mapping[str, str]] = {}  #: what people look for by name though it is an option -> how to ask
     options_elsewhere: ClassVar[Mapping[str, str]] = {}  #: other libraries' words for an option -> ours
     d_head: int = 0  #: the width of a head; 0 where a method is built for any
+    pair_width: ClassVar[int] = 1  #: numbers that `bias` holds at once for a pair of tokens, if more than one a head
     one_sided: bool = False  #: for causal attention only, the class or as it was built: ahead its numbers mean nothing
 
     def __init_subclass__(cls) -> None:

@@ -34,6 +34,7 @@ class FIRE(PositionEncoding):
     acts = "score"
     beyond = "rises slowly"
     one_sided = True
+    pair_width = 2 * WIDTH  # the network's input to each unit, and what comes out
 
     @checked
     def __init__(self, n_heads: int, threshold: float = 512.0) -> None:
