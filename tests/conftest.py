@@ -36,6 +36,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             fast = diagonal([parameters(case) for case in cases]) if grid else range(0, len(cases), 4)
             for i in set(range(len(cases))).difference(fast):
                 cases[i].add_marker(pytest.mark.slow)
+    for item in items:  # what is slow here may take minutes on older cores
+        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(900))
 
 
 def parameters(item: pytest.Function) -> dict[str, str]:

@@ -216,6 +216,7 @@ PLACES = {
 }  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore")  # torch advises to compile flex, and speaks of caches
 @pytest.mark.parametrize("kernel", NAMED)
 @pytest.mark.parametrize("position", BARE + BIASED)
 def test_a_kernel_by_name_is_the_dense_one_or_an_error_that_names_what_it_lacks(kernel, position):

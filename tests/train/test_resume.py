@@ -175,6 +175,7 @@ def in_a_killed_process(work, function: str, after: int) -> bool:
     """Whether `work` was killed (as by kill -9) when it called os.<function> once more than `after` times."""
     child = os.fork()
     if child == 0:
+        torch.set_num_threads(1)  # the parent's other threads have not come along
         calls, original = [], getattr(os, function)
 
         def deadly(*args):
