@@ -73,7 +73,8 @@ class Kerple(PositionEncoding):
     def bias(self, h: Tensor, q: Int, k: Int) -> Float:
         """-r1 log(1 + r2 |q - k|) or -r1 |q - k|^r2."""
         dtype = h.dtype if h.is_floating_point() else torch.float32
-        r1, r2 = (rate[h.long()] for rate in self.rates(dtype))
+        rates, index = self.rates(dtype), h.long()
+        r1, r2 = rates[0][index], rates[1][index]
         gap = (q - k).abs().to(dtype)
         return -r1 * (torch.log1p(r2 * gap) if self.form == "logarithmic" else gap.pow(r2))
 
