@@ -16,7 +16,7 @@ from gnomon.generate.row import Row, Token
 from gnomon.generate.rules import Rules
 from gnomon.generate.search import Search
 from gnomon.generate.strategies import GREEDY, Distribution
-from gnomon.generate.verify import Draft, Drafter, check_distribution, verified
+from gnomon.generate.verify import Draft, Drafter, verified
 
 
 @checked
@@ -35,7 +35,6 @@ class Lookup(Search):
 
     def __post_init__(self) -> None:
         """Raise BadValue for a setting that cannot be right."""
-        check_distribution(self.strategy)
         if self.ngram < 1 or self.length < 1:
             raise BadValue(f"ngram and length are at least 1, got {self.ngram} and {self.length}")
 

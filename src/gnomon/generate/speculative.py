@@ -14,7 +14,7 @@ from gnomon.generate.rules import Rules
 from gnomon.generate.search import Search
 from gnomon.generate.source import read_sources
 from gnomon.generate.strategies import GREEDY, Distribution
-from gnomon.generate.verify import Draft, Drafter, check_distribution, verified
+from gnomon.generate.verify import Draft, Drafter, verified
 from gnomon.shapes import Float
 
 
@@ -34,7 +34,6 @@ class Speculative(Search):
 
     def __post_init__(self) -> None:
         """Raise BadValue for a setting that cannot be right."""
-        check_distribution(self.strategy)
         if self.length < 1:
             raise BadValue(f"length counts drafted tokens, so it is at least 1; got {self.length}")
         if not self.draft.config.causal:

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 import torch
 
-from gnomon.errors import BadValue
 from gnomon.generate.feed import Feed
 from gnomon.generate.logits import History, inverse_cdf
 from gnomon.generate.row import Row, Token, Top
@@ -41,12 +40,6 @@ class Drafter(ABC):
     @abstractmethod
     def draft(self, rows: Sequence[Row], most: Sequence[int]) -> list[Draft]:
         """At most `most` tokens for each of the rows, which are those that still go on."""
-
-
-def check_distribution(strategy: object) -> None:
-    """BadValue for what has no distribution that drafts could be checked against."""
-    if not isinstance(strategy, Distribution):
-        raise BadValue(f"drafts are checked against what Greedy() or Sample(...) would draw from, got {strategy!r}")
 
 
 def verified(
@@ -127,4 +120,4 @@ def _draw(p: Float, draft: Draft, n: int, rng: torch.Generator) -> tuple[int, bo
     return int(inverse_cdf(p.log()[None], u)[0]), False
 
 
-__all__ = ["Draft", "Drafter", "check_distribution", "verified"]
+__all__ = ["Draft", "Drafter", "verified"]
