@@ -161,18 +161,18 @@ class Layout:
     # ------------------------------------------------------------------ views
 
     def mask(
-        self, keys: "Layout | None" = None, *, causal: bool = True, window: int | None = None, kept: int = 0
+        self, keys: "Layout | None" = None, *, causal: bool = True, window: int | None = None, sink_tokens: int = 0
     ) -> Bool:
         """Who may see whom as a plain mask (B, 1, T, S), true where a query may look: `visible` for any model.
 
-        keys: the tokens looked at (default: these themselves); causal, window and kept: see `visible`. It is what
+        keys: the tokens looked at (default: these themselves); causal, window and sink_tokens: see `visible`. It is what
         torch's scaled_dot_product_attention takes as attn_mask; torch.nn.MultiheadAttention takes the opposite, for
         one row `~at.mask()[0, 0]`.
 
         >>> Layout.packed([[2, 1]]).mask()[0, 0].int().tolist()
         [[1, 0, 0], [1, 1, 0], [0, 0, 1]]
         """
-        return visible(self, self if keys is None else keys, causal, window, kept)
+        return visible(self, self if keys is None else keys, causal, window, sink_tokens)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -298,7 +298,7 @@ class Layout:
         return Layout(pos, step, doc, length, kind)
 
 
-def sees(q: Layout, k: Layout, causal: bool = True, window: int | None = None, kept: int = 0) -> Bool:
+def sees(q: Layout, k: Layout, causal: bool = True, window: int | None = None, sink_tokens: int = 0) -> Bool:
     """Who may see whom, from fields of any shapes that broadcast (also scalars): `visible` without the reshaping."""
     gap = q.step - k.step
     if k.doc is None:
@@ -313,7 +313,7 @@ def sees(q: Layout, k: Layout, causal: bool = True, window: int | None = None, k
         ok = ok & (gap >= 0)
     if window is not None:
         near = (gap < window) if causal else (gap.abs() < window)
-        ok = ok & (near if kept == 0 else near | (k.pos < kept))
+        ok = ok & (near if sink_tokens == 0 else near | (k.pos < sink_tokens))
     return ok
 
 
@@ -354,22 +354,22 @@ def check_layouts(**given: object) -> None:
             raise wrong(name, at, "a Layout", how)
 
 
-def visible(q: Layout, k: Layout, causal: bool = True, window: int | None = None, kept: int = 0) -> Bool:
+def visible(q: Layout, k: Layout, causal: bool = True, window: int | None = None, sink_tokens: int = 0) -> Bool:
     """Which of k's tokens each of q's tokens may attend to: (B, 1, T, S), true where it may.
 
-    causal   a token sees itself and what came before it
-    window   a token sees the nearest `window` tokens, itself included: `0 <= gap < window` when causal,
-             `abs(gap) < window` when not. Documents and padding never see one another.
-    kept     tokens at positions below this are seen from outside the window too, by those of their document whom
-             causality lets (Xiao et al. 2024, arXiv:2309.17453, section 3.2)
+    causal       a token sees itself and what came before it
+    window       a token sees the nearest `window` tokens, itself included: `0 <= gap < window` when causal,
+                 `abs(gap) < window` when not. Documents and padding never see one another.
+    sink_tokens  tokens at positions below this are seen from outside the window too, by those of their document whom
+                 causality lets (Xiao et al. 2024, arXiv:2309.17453, section 3.2)
     """
     check_layouts(q=q, k=k)
     must_be("causal", causal, bool)
     must_be("window", window, int | None)
-    must_be("kept", kept, int)
+    must_be("sink_tokens", sink_tokens, int)
     if window is not None and window < 1:
         raise BadValue(f"a window counts the token itself, so it must be at least 1; got {window}")
-    return sees(q.as_queries(), k.as_keys(), causal, window, kept)
+    return sees(q.as_queries(), k.as_keys(), causal, window, sink_tokens)
 
 
 def _as_mask(mask: Any) -> Bool:

@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional as F
 
 from gnomon import BadValue, Layout
-from gnomon.attention import KERNELS, How, attend, dense, masked_softmax, weights
+from gnomon.attention import KERNELS, AttentionSettings, attend, dense, masked_softmax, weights
 from gnomon.layout import visible
 from gnomon.positions import get
 
@@ -81,7 +81,7 @@ def test_dense_is_what_torch_computes_from_the_mask(causal, window):
     q, k, v = torch.randn(3, 2, 4, 7, 8)
     mask = visible(at, at, causal, window)
     want = F.scaled_dot_product_attention(q, k, v, attn_mask=mask).masked_fill(~mask.any(-1, keepdim=True), 0.0)
-    got = dense(q, k, v, NONE, at, at, How(causal, window, 8**-0.5))
+    got = dense(q, k, v, NONE, at, at, AttentionSettings(causal, window, 8**-0.5))
     assert torch.allclose(got, want, atol=1e-6)
 
 
@@ -89,7 +89,7 @@ def test_the_bias_is_added_after_the_scale():
     alibi = get("alibi").build(n_heads=1)
     at = Layout.dense(1, 2)
     q = k = torch.ones(1, 1, 2, 4)
-    p = weights(q, k, alibi, at, at, How(scale=0.25))  # scores 4 x 0.25 = 1, the bias of one step -2^-8
+    p = weights(q, k, alibi, at, at, AttentionSettings(scale=0.25))  # scores 4 x 0.25 = 1, the bias of one step -2^-8
     a, b = math.exp(1 - 2**-8), math.exp(1)
     assert p[0, 0, 1].tolist() == pytest.approx([a / (a + b), b / (a + b)], abs=1e-7)
 
@@ -97,7 +97,7 @@ def test_the_bias_is_added_after_the_scale():
 def test_weights_add_up_to_1_where_something_is_seen():
     at = Layout.padded(torch.tensor([[0, 1, 1, 1]]))
     q, k = torch.randn(2, 1, 2, 4, 8)
-    p = weights(q, k, NONE, at, at, How(scale=1.0))
+    p = weights(q, k, NONE, at, at, AttentionSettings(scale=1.0))
     assert p.sum(-1)[0, 0].tolist() == pytest.approx([0.0, 1.0, 1.0, 1.0], abs=1e-6)
     assert (p[..., 0] == 0).all()
 

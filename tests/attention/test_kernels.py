@@ -12,7 +12,7 @@ import torch
 
 import gnomon as gn
 from gnomon import Layout
-from gnomon.attention import KERNELS, How, attend, choose, kernels, watch
+from gnomon.attention import KERNELS, AttentionSettings, attend, choose, kernels, watch
 from gnomon.attention.dense import dense
 from gnomon.positions import PositionEncoding, base, get
 
@@ -76,10 +76,10 @@ def test_on_a_gpu_what_is_not_plain_goes_to_flex_attention(position):
     sizes = {"d_model": 8, "d_head": 8, "n_heads": 4, "max_positions": 8}
     module, at, long = get(position).build(**sizes), Layout.dense(2, 6), Layout.dense(2, 9)
     padded = Layout.padded(MASK)
-    assert choose(module, at, at, How(), "cuda") == ("flex" if position in BIASED else "causal")
-    assert choose(module, padded, padded, How(), "cuda") == "flex"
-    assert choose(module, long.tokens(slice(3, None)), long, How(), "cuda") == "flex"
-    assert choose(module, padded, padded, How(dropout=0.1), "cuda") == "blocked"
+    assert choose(module, at, at, AttentionSettings(), "cuda") == ("flex" if position in BIASED else "causal")
+    assert choose(module, padded, padded, AttentionSettings(), "cuda") == "flex"
+    assert choose(module, long.tokens(slice(3, None)), long, AttentionSettings(), "cuda") == "flex"
+    assert choose(module, padded, padded, AttentionSettings(dropout=0.1), "cuda") == "blocked"
 
 
 def test_an_encoding_that_defines_the_score_gets_the_blocked_dense_form(monkeypatch):
@@ -148,11 +148,15 @@ def test_flex_attention_equals_the_dense_definition(position):
     module, at = get(position).build(n_heads=2, d_head=8), Layout.packed([[5, 3], [6]])
     q, k, v = torch.randn(3, 2, 2, 8, 8)
     padded = Layout.padded(at.real)
-    for where, how in ((at, How(True, 3, 0.3)), (at, How(False, None, 0.3)), (padded, How(True, None, 0.3))):
+    for where, settings in (
+        (at, AttentionSettings(True, 3, 0.3)),
+        (at, AttentionSettings(False, None, 0.3)),
+        (padded, AttentionSettings(True, None, 0.3)),
+    ):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch advises to compile it
-            got = kernels.flex(q, k, v, module, where, where, how)
-        want = dense(q, k, v, module, where, where, how)
+            got = kernels.flex(q, k, v, module, where, where, settings)
+        want = dense(q, k, v, module, where, where, settings)
         real = where.real[:, None, :, None]
         assert ((got - want) * real).abs().max() < 1e-5
 
@@ -206,7 +210,7 @@ NAMED = [name for name in KERNELS if name not in ("dense", "flex")]
 NAMED += [pytest.param("flex", marks=pytest.mark.slow)]  # half a minute where it is not compiled
 ASKED = {
     "nothing": {"causal": False}, "causal": {}, "window": {"window": 2}, "window to both sides": {"causal": False,
-    "window": 2}, "kept": {"window": 2, "kept": 1}, "soft cap": {"softcap": 0.5}, "sinks": {"sinks": torch.ones(4)},
+    "window": 2}, "sink_tokens": {"window": 2, "sink_tokens": 1}, "soft cap": {"softcap": 0.5}, "sinks": {"sinks": torch.ones(4)},
 }  # fmt: skip
 PLACES = {
     "dense": (Layout.dense(2, 6), Layout.dense(2, 6)), "one layout": (DENSE := Layout.dense(2, 6), DENSE),
@@ -278,7 +282,7 @@ def test_alone_and_both_sided_there_may_be_more_queries_than_keys():
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("softcap", 0.0), ("softcap", -1.0), ("softcap", float("nan")), ("scale", float("nan")), ("kept", -1)],
+    [("softcap", 0.0), ("softcap", -1.0), ("softcap", float("nan")), ("scale", float("nan")), ("sink_tokens", -1)],
 )
 def test_numbers_that_make_no_attention_are_refused_by_name(name, value):
     """A cap of 0 would weigh all that is seen alike, without a word."""

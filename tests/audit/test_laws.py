@@ -28,8 +28,8 @@ OPTIONS = {
 
 BLOCKS = [
     {}, {"residual": "parallel"}, {"residual": "one norm"}, {"qk_norm": True}, {"qk_norm": "joint"},
-    {"residual_scale": 0.3, "head_softcap": 3.0, "head_scale": 0.5}, {"softcap": 2.0}, {"sinks": True}, {"kept": 2},
-    {"window": [3, None], "kept": 1}, {"softcap": 3.0, "sinks": True, "qk_norm": True, "window": [None, 4], "kept": 2},
+    {"residual_scale": 0.3, "head_softcap": 3.0, "head_scale": 0.5}, {"softcap": 2.0}, {"sinks": True}, {"sink_tokens": 2},
+    {"window": [3, None], "sink_tokens": 1}, {"softcap": 3.0, "sinks": True, "qk_norm": True, "window": [None, 4], "sink_tokens": 2},
 ]  # fmt: skip
 
 
@@ -40,7 +40,7 @@ def models(draw: st.DrawFn, name: str) -> Subject:
     causal = architecture == "encoder-decoder" or (architecture == "decoder-only" and draw(st.booleans()))
     bidirectional_only = name == "alibi" and (causal or architecture == "encoder-decoder")
     window, block = draw(st.sampled_from([None, 3, 5])), draw(st.sampled_from(BLOCKS))
-    if block.get("kept") and window is None and "window" not in block:
+    if block.get("sink_tokens") and window is None and "window" not in block:
         window = 3
     parallel = "residual" in block
     only = {"parallel": ["pre", "sandwich"], "one norm": ["pre"]}
@@ -81,7 +81,7 @@ def test_every_law_holds_under_every_encoding(law, encoding):
 @pytest.mark.parametrize("law", LAWS)
 def test_every_law_holds_in_every_architecture(law, architecture):
     """S21, with sources padded on both sides; half of the encodings, bare and with everything that blocks offer."""
-    rich = {"softcap": 3.0, "sinks": True, "qk_norm": True, "kept": 1}
+    rich = {"softcap": 3.0, "sinks": True, "qk_norm": True, "sink_tokens": 1}
     subjects = [
         Subject.of("rope", architecture=architecture, window=3, placement="sandwich", options=rich),
         Subject.of("sinusoidal", architecture=architecture, placement="post", tied=False, seed=1),
@@ -95,7 +95,9 @@ def test_every_law_holds_in_every_architecture(law, architecture):
 @pytest.mark.parametrize("law", LAWS)
 def test_every_law_holds_in_every_kind_of_block(law, block):
     """With a cache and in chunks as without."""
-    subject = Subject.of("alibi", options=block, window=3 if block.get("kept") and "window" not in block else None)
+    subject = Subject.of(
+        "alibi", options=block, window=3 if block.get("sink_tokens") and "window" not in block else None
+    )
     outcome = LAWS[law](subject)
     assert outcome.verdict != "fail", outcome
 

@@ -77,7 +77,7 @@ def test_all_stands_for_no_window():
 
 
 def test_a_pattern_of_windows_repeats_over_the_layers_and_survives_json():
-    config = gn.DecoderOnly(**{**SIZES, "n_layers": 5}, window=[4, None], kept=1).config
+    config = gn.DecoderOnly(**{**SIZES, "n_layers": 5}, window=[4, None], sink_tokens=1).config
     assert config.windows(5) == [4, None, 4, None, 4]
     assert gn.ModelConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
 
@@ -89,8 +89,8 @@ def test_a_pattern_of_windows_repeats_over_the_layers_and_survives_json():
         ({"window": []}, "a whole number, none, or a list"),
         ({"window": "4"}, "a whole number, none, or a list"),
         ({"window": [True]}, "a whole number, none, or a list"),
-        ({"kept": 2}, "give a window"),
-        ({"kept": -1, "window": 4}, "kept must be between 0"),
+        ({"sink_tokens": 2}, "give a window"),
+        ({"sink_tokens": -1, "window": 4}, "sink_tokens must be between 0"),
         ({"softcap": 0.0}, "softcap must be a number above 0"),
         ({"residual": "parallel", "placement": "post"}, "'pre' or 'sandwich'"),
         ({"residual": "one norm", "placement": "sandwich"}, "for placement 'pre'; got"),
@@ -107,5 +107,5 @@ def test_settings_of_blocks_that_mean_nothing_are_refused(settings, message):
 def test_only_a_model_whose_layers_all_have_windows_can_roll():
     with pytest.raises(gn.BadValue, match="still looks at"):
         gn.DecoderOnly(**SIZES, window=[4, None]).cache("rolling")
-    cache = gn.DecoderOnly(**SIZES, window=[4, 6], kept=2).cache("rolling")
-    assert (cache.window, cache.kept) == (6, 2)
+    cache = gn.DecoderOnly(**SIZES, window=[4, 6], sink_tokens=2).cache("rolling")
+    assert (cache.window, cache.sink_tokens) == (6, 2)

@@ -51,7 +51,7 @@ def test_the_planned_cache_is_the_cache_that_fills(changes):
 
 
 def test_each_layer_holds_what_its_own_window_needs():
-    planned = plan(preset("mini-llama", window=[100, None], kept=4))
+    planned = plan(preset("mini-llama", window=[100, None], sink_tokens=4))
     alone = plan(preset("mini-llama")).cache_bytes(1000)
     assert planned.cache_bytes(1000) == alone * (104 + 1000) // 2000
 

@@ -3,12 +3,24 @@
 from gnomon.attention.attend import KERNELS, attend, choose, watch
 from gnomon.attention.cache import Cache, GrowingCache, PreallocatedCache, RollingCache
 from gnomon.attention.cross import CrossAttention
-from gnomon.attention.dense import How, dense, masked_softmax, weights
+from gnomon.attention.dense import AttentionSettings, dense, masked_softmax, weights
 from gnomon.attention.memory import Memory
 from gnomon.attention.multihead import MultiHeadAttention
 
 __all__ = [
-    "KERNELS", "Cache", "CrossAttention", "GrowingCache", "How", "Memory", "MultiHeadAttention", "PreallocatedCache",
+    "KERNELS",
+    "AttentionSettings",
+    "Cache",
+    "CrossAttention",
+    "GrowingCache",
+    "Memory",
+    "MultiHeadAttention",
+    "PreallocatedCache",
     "RollingCache",
-    "attend", "choose", "dense", "masked_softmax", "watch", "weights",
+    "attend",
+    "choose",
+    "dense",
+    "masked_softmax",
+    "watch",
+    "weights",
 ]  # fmt: skip

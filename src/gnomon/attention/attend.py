@@ -8,13 +8,13 @@ from math import inf
 import torch
 
 from gnomon.attention import kernels
-from gnomon.attention.dense import How, dense, share_heads
+from gnomon.attention.dense import AttentionSettings, dense, share_heads
 from gnomon.errors import BadValue, must_be, unknown, wrong
 from gnomon.layout import Layout, check_layouts
 from gnomon.positions.base import NoPE, PositionEncoding
 from gnomon.shapes import Float
 
-Kernel = Callable[[Float, Float, Float, PositionEncoding, Layout, Layout, How], Float]
+Kernel = Callable[[Float, Float, Float, PositionEncoding, Layout, Layout, AttentionSettings], Float]
 
 KERNELS: dict[str, Kernel] = {
     "dense": dense,
@@ -43,41 +43,43 @@ def attend(
     window: int | None = None,
     scale: float | None = None,
     dropout: float = 0.0,
-    kept: int = 0,
+    sink_tokens: int = 0,
     softcap: float | None = None,
     sinks: Float | None = None,
     kernel: str | None = None,
 ) -> Float:
     """Attention of q (B, H, T, C) over k, v (B, K, S, C) -> (B, H, T, C); H must be a multiple of K.
 
-    position  its bias (and score, if it defines one) is used; rotation has already happened. None: nothing is added
-    at, k_at  where queries and keys sit; what padded and unfilled slots hold (NaN too) changes nothing. Without them
-              keys sit at 0..S-1 and queries are the last T of these tokens
-    causal    a query sees no key after it
-    window    nearest tokens seen, itself included; scale: default 1/sqrt(C), the bias is added after it
-    dropout   on the weights; the caller passes 0 outside training
-    kept      tokens at positions below this stay visible from outside the window
-    softcap   c of c tanh(score / c); sinks: (H,) logits that take part in the softmax and give nothing
-    kernel    a name of KERNELS instead of the automatic choice
+    position     its bias (and score, if it defines one) is used; rotation has already happened. None: nothing is added
+    at, k_at     where queries and keys sit; what padded and unfilled slots hold (NaN too) changes nothing. Without them
+                 keys sit at 0..S-1 and queries are the last T of these tokens
+    causal       a query sees no key after it
+    window       nearest tokens seen, itself included; scale: default 1/sqrt(C), the bias is added after it
+    dropout      on the weights; the caller passes 0 outside training
+    sink_tokens  tokens at positions below this stay visible from outside the window
+    softcap      c of c tanh(score / c); sinks: (H,) logits that take part in the softmax and give nothing
+    kernel       a name of KERNELS instead of the automatic choice
 
     Raises BadValue for tensors and layouts that do not fit together, and for a kernel that cannot compute what is
     asked, naming what it lacks.
     """
     _check(q, k, v, position)
-    _check_settings(causal, window, scale, dropout, kept, softcap, sinks)
+    _check_settings(causal, window, scale, dropout, sink_tokens, softcap, sinks)
     if sinks is not None and sinks.shape != q.shape[1:2]:
         raise BadValue(f"sinks has a number for each of the {q.shape[1]} heads, got shape {tuple(sinks.shape)}")
     position = NOTHING if position is None else position
     at, k_at = _placed(q, k, at, k_at, causal)
     _check_places(q, k, v, at, k_at)
-    how = How(causal, window, q.shape[-1] ** -0.5 if scale is None else scale, dropout, kept, softcap, sinks)
-    name = _named(kernel, position, at, k_at, how) or choose(position, at, k_at, how, q.device.type)
+    settings = AttentionSettings(
+        causal, window, q.shape[-1] ** -0.5 if scale is None else scale, dropout, sink_tokens, softcap, sinks
+    )
+    name = _named(kernel, position, at, k_at, settings) or choose(position, at, k_at, settings, q.device.type)
     if not torch.compiler.is_compiling() and (ran := _watched.get()) is not None:  # it would break the graph
         ran.append(name)
     q, k, v = _cleared(q, at), _cleared(k, k_at), _cleared(v, k_at)
     k, v = share_heads(k, q.shape[1]), share_heads(v, q.shape[1])
     with torch.autocast(q.device.type, enabled=False):  # it would round a bias, and far tokens' weights by percents
-        return KERNELS[name](q, k, v, position, at, k_at, how)
+        return KERNELS[name](q, k, v, position, at, k_at, settings)
 
 
 def _check(q: Float, k: Float, v: Float, position: PositionEncoding | None) -> None:
@@ -96,12 +98,12 @@ def _check(q: Float, k: Float, v: Float, position: PositionEncoding | None) -> N
 def _check_settings(*settings: object) -> None:
     """Raise BadValue for a setting of the wrong type; dropout is a share, and a cap is above 0."""
     kinds = {
-        "causal": bool, "window": int | None, "scale": float | None, "dropout": float, "kept": int,
+        "causal": bool, "window": int | None, "scale": float | None, "dropout": float, "sink_tokens": int,
         "softcap": float | None, "sinks": torch.Tensor | None,
     }  # fmt: skip
     for (name, kind), value in zip(kinds.items(), settings, strict=True):
         must_be(name, value, kind)
-    _, _, scale, dropout, kept, softcap, _ = settings
+    _, _, scale, dropout, sink_tokens, softcap, _ = settings
     assert isinstance(dropout, float | int)
     if not 0 <= dropout < 1:
         raise BadValue(f"dropout is a share of the weights, at least 0 and below 1; got {dropout}")
@@ -111,8 +113,8 @@ def _check_settings(*settings: object) -> None:
         )
     if isinstance(scale, float) and not abs(scale) < inf:
         raise BadValue(f"scale is the number that scores are multiplied by; got {scale}")
-    if isinstance(kept, int) and kept < 0:
-        raise BadValue(f"kept counts the first positions that stay visible, 0 for none; got {kept}")
+    if isinstance(sink_tokens, int) and sink_tokens < 0:
+        raise BadValue(f"sink_tokens counts the first positions that stay visible, 0 for none; got {sink_tokens}")
 
 
 def check_built(position: object) -> None:
@@ -147,7 +149,7 @@ def _check_places(q: Float, k: Float, v: Float, at: Layout, k_at: Layout) -> Non
         where.expand(q.shape[0])
 
 
-def choose(position: PositionEncoding, at: Layout, k_at: Layout, how: How, device: str) -> str:
+def choose(position: PositionEncoding, at: Layout, k_at: Layout, settings: AttentionSettings, device: str) -> str:
     """The kernel for this encoding, these layouts and settings: the first of these that can hold it all.
 
     1  the encoding defines the score itself, or what is done to scores is no sum -> content (dense, in blocks)
@@ -158,11 +160,11 @@ def choose(position: PositionEncoding, at: Layout, k_at: Layout, how: How, devic
     many = at.shape[1] > 1  # one query needs one row of mask, which is cheaper than preparing a fused kernel
     fast = ("plain", "causal", *(("toeplitz",) if device == "cpu" else ()))
     rest = ("flex",) if device == "cuda" and many else ()
-    holds = (name for name in (*fast, *rest, "blocked") if not lacking(name, position, at, k_at, how))
+    holds = (name for name in (*fast, *rest, "blocked") if not lacking(name, position, at, k_at, settings))
     return next(holds, "content")
 
 
-def lacking(kernel: str, position: PositionEncoding, at: Layout, k_at: Layout, how: How) -> str:
+def lacking(kernel: str, position: PositionEncoding, at: Layout, k_at: Layout, settings: AttentionSettings) -> str:
     """What this kernel cannot compute of what is asked, in words; "" where it computes all of it.
 
     Told without looking at values, from the kinds of the layouts and the settings.
@@ -172,29 +174,31 @@ def lacking(kernel: str, position: PositionEncoding, at: Layout, k_at: Layout, h
     only_dense = unmasked or kernel == "toeplitz"
     rules = (
         (fused and defines_score(position), f"the scores that {position.name} defines"),
-        (fused and how.softcap is not None, "a soft cap"),
-        (fused and how.sinks is not None, "sinks"),
+        (fused and settings.softcap is not None, "a soft cap"),
+        (fused and settings.sinks is not None, "sinks"),
         (only_dense and not both_dense, "padding, packing or gaps: both layouts must be dense"),
         (unmasked and biased, f"the bias of {position.name}"),
-        (unmasked and how.window is not None, "a window"),
-        (kernel == "plain" and how.causal, "a causal mask"),
-        (kernel == "causal" and not how.causal, "attention to both sides"),
+        (unmasked and settings.window is not None, "a window"),
+        (kernel == "plain" and settings.causal, "a causal mask"),
+        (kernel == "causal" and not settings.causal, "attention to both sides"),
         (kernel == "causal" and at is not k_at, "queries and keys that are not one Layout"),
         (kernel == "toeplitz" and biased and not position.relative, f"the bias of {position.name}, which is absolute"),
-        (kernel == "toeplitz" and how.kept > 0, "first tokens that are kept"),
-        ((only_dense or kernel == "flex") and how.dropout > 0, "dropout"),
+        (kernel == "toeplitz" and settings.sink_tokens > 0, "sink tokens"),
+        ((only_dense or kernel == "flex") and settings.dropout > 0, "dropout"),
     )
     return "; ".join(words for broken, words in rules if broken)
 
 
-def _named(kernel: str | None, position: PositionEncoding, at: Layout, k_at: Layout, how: How) -> str | None:
+def _named(
+    kernel: str | None, position: PositionEncoding, at: Layout, k_at: Layout, settings: AttentionSettings
+) -> str | None:
     """The kernel that was asked for by name, checked; None where none was."""
     if kernel is None:
         return None
     must_be("kernel", kernel, str)
     if kernel not in KERNELS:
         raise unknown("attention kernel", kernel, KERNELS)
-    if lacks := lacking(kernel, position, at, k_at, how):
+    if lacks := lacking(kernel, position, at, k_at, settings):
         raise BadValue(
             f"the attention kernel {kernel!r} cannot compute {lacks}; leave kernel out, and the one that can is taken"
         )

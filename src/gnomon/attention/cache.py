@@ -191,27 +191,27 @@ class PreallocatedCache(Cache):
 
 class RollingCache(Cache):
     """Keeps the newest `window + rollback` tokens of every row, for models in which a token sees only `window`, and the
-    first `kept` ones of the document it is in, if the model goes on seeing those.
+    first `sink_tokens` ones of the document it is in, if the model goes on seeing those.
 
     A chunk attends before anything it needs is dropped. `crop` may go back `rollback` tokens, and says so past that.
     """
 
-    def __init__(self, window: int, rollback: int = 0, kept: int = 0) -> None:
+    def __init__(self, window: int, rollback: int = 0, sink_tokens: int = 0) -> None:
         super().__init__()
-        if window < 1 or rollback < 0 or kept < 0:
+        if window < 1 or rollback < 0 or sink_tokens < 0:
             raise BadValue(
-                f"a rolling cache needs window >= 1, rollback >= 0 and kept >= 0, got {window}, {rollback} and {kept}"
+                f"a rolling cache needs window >= 1, rollback >= 0 and sink_tokens >= 0, got {window}, {rollback} and {sink_tokens}"
             )
-        self.window, self.rollback, self.kept = window, rollback, kept
+        self.window, self.rollback, self.sink_tokens = window, rollback, sink_tokens
         self._newest: Int | slice = slice(None)  # the slots that stay after a forward
         self._gone: Int | None = None
 
     def fresh(self) -> "RollingCache":
-        return RollingCache(self.window, self.rollback, self.kept)._told_as(self)
+        return RollingCache(self.window, self.rollback, self.sink_tokens)._told_as(self)
 
     def extend(self, at: Layout) -> Layout:
-        whole, slots = super().extend(at), self.window + self.rollback + self.kept
-        if whole.shape[1] <= slots or (whole.kind == "dense" and not self.kept):
+        whole, slots = super().extend(at), self.window + self.rollback + self.sink_tokens
+        if whole.shape[1] <= slots or (whole.kind == "dense" and not self.sink_tokens):
             self._newest = slice(-slots, None)
         else:
             worth = torch.where(whole.real, whole.step, -1)
@@ -220,8 +220,8 @@ class RollingCache(Cache):
         return whole
 
     def _first(self, whole: Layout) -> Bool:
-        """(B, S): the first `kept` tokens of each row's newest document."""
-        first = whole.real & (whole.pos < self.kept)
+        """(B, S): the first `sink_tokens` tokens of each row's newest document."""
+        first = whole.real & (whole.pos < self.sink_tokens)
         if whole.doc is None:
             return first
         newest = torch.where(whole.real, whole.step, -1).argmax(1, keepdim=True)

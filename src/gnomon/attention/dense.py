@@ -17,14 +17,14 @@ from gnomon.shapes import Bool, Float
 
 
 @dataclass(frozen=True, eq=False)
-class How:
+class AttentionSettings:
     """The settings of one attention: who may be seen, what is done to scores, dropout on the weights."""
 
     causal: bool = True
     window: int | None = None
     scale: float = 1.0
     dropout: float = 0.0
-    kept: int = 0
+    sink_tokens: int = 0
     softcap: float | None = None
     sinks: Float | None = None  # (H,) learned logits
 
@@ -34,20 +34,24 @@ class How:
         return self.softcap is None and self.sinks is None
 
 
-def dense(q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, how: How) -> Float:
+def dense(
+    q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, settings: AttentionSettings
+) -> Float:
     """q (B, H, T, C), k and v (B, H, S, C) -> (B, H, T, C). A query that may see no key gets 0."""
-    p = weights(q, k, position, at, k_at, how)
-    return position.values(F.dropout(p, how.dropout), v.to(p.dtype), at, k_at).to(v.dtype)
+    p = weights(q, k, position, at, k_at, settings)
+    return position.values(F.dropout(p, settings.dropout), v.to(p.dtype), at, k_at).to(v.dtype)
 
 
-def weights(q: Float, k: Float, position: PositionEncoding, at: Layout, k_at: Layout, how: How) -> Float:
+def weights(
+    q: Float, k: Float, position: PositionEncoding, at: Layout, k_at: Layout, settings: AttentionSettings
+) -> Float:
     """The attention weights (B, H, T, S), in float32 or wider."""
     q, k = q.to(wide(q.dtype)), k.to(wide(k.dtype))
-    ok = visible(at, k_at, how.causal, how.window, how.kept)
+    ok = visible(at, k_at, settings.causal, settings.window, settings.sink_tokens)
     with torch.autocast(q.device.type, enabled=False):
-        s = position.scores(q, k, at, k_at, ok, how.scale)
-        s = s if how.softcap is None else how.softcap * torch.tanh(s / how.softcap)
-        return masked_softmax(s, ok, None if how.sinks is None else how.sinks.to(s.dtype)[:, None, None])
+        s = position.scores(q, k, at, k_at, ok, settings.scale)
+        s = s if settings.softcap is None else settings.softcap * torch.tanh(s / settings.softcap)
+        return masked_softmax(s, ok, None if settings.sinks is None else settings.sinks.to(s.dtype)[:, None, None])
 
 
 def masked_softmax(s: Float, ok: Bool, sink: Float | None = None) -> Float:
@@ -70,4 +74,4 @@ def share_heads(x: Float, n_heads: int) -> Float:
     return x if x.shape[1] == n_heads else x.repeat_interleave(n_heads // x.shape[1], 1)
 
 
-__all__ = ["How", "dense", "masked_softmax", "share_heads", "weights"]
+__all__ = ["AttentionSettings", "dense", "masked_softmax", "share_heads", "weights"]

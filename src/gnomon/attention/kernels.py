@@ -12,7 +12,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 from torch.utils.checkpoint import get_device_states, set_device_states
 
-from gnomon.attention.dense import How, dense
+from gnomon.attention.dense import AttentionSettings, dense
 from gnomon.layout import Layout, sees, visible
 from gnomon.positions.base import PositionEncoding, wide
 from gnomon.shapes import Float
@@ -20,17 +20,23 @@ from gnomon.shapes import Float
 BLOCK = 2**24  #: most numbers that a mask or score matrix of one block of queries may hold; 64 MiB of float32
 
 
-def plain(q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, how: How) -> Float:
+def plain(
+    q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, settings: AttentionSettings
+) -> Float:
     """Every query sees every key and nothing is added: no mask at all."""
-    return F.scaled_dot_product_attention(q, k, v, scale=how.scale)
+    return F.scaled_dot_product_attention(q, k, v, scale=settings.scale)
 
 
-def causal(q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, how: How) -> Float:
+def causal(
+    q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, settings: AttentionSettings
+) -> Float:
     """Queries and keys are the same tokens in time order: torch's own causal mask."""
-    return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=how.scale)
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=settings.scale)
 
 
-def toeplitz(q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, how: How) -> Float:
+def toeplitz(
+    q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, settings: AttentionSettings
+) -> Float:
     """Mask and bias depend on distance only: one number per distance and head, viewed as a T x S matrix.
 
     Distance falls along a row and rises down a column; with the queries flipped it falls along both, so row i' and
@@ -38,24 +44,24 @@ def toeplitz(q: Float, k: Float, v: Float, position: PositionEncoding, at: Layou
     """
     narrow = q.dtype
     q, k, v = (x.to(wide(x.dtype)) for x in (q, k, v))
-    by_distance = distance_vector(position, at, k_at, how, q.shape[1], q.dtype)
+    by_distance = distance_vector(position, at, k_at, settings, q.shape[1], q.dtype)
     if by_distance.requires_grad and torch.is_grad_enabled():
-        out = _LearnedToeplitz.apply(q.flip(2), k, v, by_distance, how.scale)  # type: ignore[no-untyped-call]
+        out = _LearnedToeplitz.apply(q.flip(2), k, v, by_distance, settings.scale)  # type: ignore[no-untyped-call]
     else:
         mask = _matrix(by_distance, q.shape[2], k.shape[2])
-        out = F.scaled_dot_product_attention(q.flip(2), k, v, attn_mask=mask[None], scale=how.scale)
+        out = F.scaled_dot_product_attention(q.flip(2), k, v, attn_mask=mask[None], scale=settings.scale)
     return out.flip(2).to(narrow)  # type: ignore[no-any-return]
 
 
 def distance_vector(
-    position: PositionEncoding, at: Layout, k_at: Layout, how: How, n_heads: int, dtype: torch.dtype
+    position: PositionEncoding, at: Layout, k_at: Layout, settings: AttentionSettings, n_heads: int, dtype: torch.dtype
 ) -> Float:
     """(H or 1, T + S - 1): entry n is what a pair with i' + j = n adds to its score, i' counted from the last query."""
     T, S = at.shape[1], k_at.shape[1]
     last, first = at.one_row().tokens(slice(T - 1, T)), k_at.one_row().tokens(slice(0, 1))
     ahead = torch.arange(T + S - 1, device=at.device)
     keys = Layout(first.pos + ahead, first.step + ahead, None, first.length.expand(1, T + S - 1), "dense")
-    return position.score_mask(last, keys, how.causal, how.window, n_heads, dtype)[0, :, 0].contiguous()
+    return position.score_mask(last, keys, settings.causal, settings.window, n_heads, dtype)[0, :, 0].contiguous()
 
 
 def _matrix(by_distance: Float, T: int, S: int, start: int = 0) -> Float:
@@ -110,31 +116,35 @@ def _antidiagonal_sums(x: Float) -> Float:
     return sheared.sum(1)
 
 
-def blocked(q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, how: How) -> Float:
+def blocked(
+    q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, settings: AttentionSettings
+) -> Float:
     """Any layout, any bias: the mask of one block of queries at a time, built again in backward."""
 
     def block(q: Float, k: Float, v: Float, at: Layout) -> Float:
         narrow = q.dtype
-        ok = visible(at.one_row(), k_at.one_row(), how.causal, how.window, how.kept)
+        ok = visible(at.one_row(), k_at.one_row(), settings.causal, settings.window, settings.sink_tokens)
         blind = ~ok.any(-1, keepdim=True)  # queries that see nothing: they look anywhere, and the answer is dropped
         mask = ok | blind
         if position.acts == "score":
             q, k, v = (x.to(wide(x.dtype)) for x in (q, k, v))
             mask = position.add_bias(mask, at, k_at, q.shape[1], q.dtype)
-        out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=how.dropout, scale=how.scale)
+        out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=settings.dropout, scale=settings.scale)
         return out.masked_fill(blind, 0.0).to(narrow)
 
-    heads = q.shape[1] if position.acts == "score" or how.dropout else 1
+    heads = q.shape[1] if position.acts == "score" or settings.dropout else 1
     return _by_blocks(block, q, k, v, at, max(heads, position.pair_width), position.parameters())
 
 
-def content(q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, how: How) -> Float:
+def content(
+    q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, settings: AttentionSettings
+) -> Float:
     """Scores that no fused kernel computes: the dense form, one block of queries at a time."""
 
     def block(q: Float, k: Float, v: Float, at: Layout) -> Float:
-        return dense(q, k, v, position, at, k_at, how)
+        return dense(q, k, v, position, at, k_at, settings)
 
-    learned = [*position.parameters(), *([] if how.sinks is None else [how.sinks])]
+    learned = [*position.parameters(), *([] if settings.sinks is None else [settings.sinks])]
     return _by_blocks(block, q, k, v, at, max(q.shape[1], position.pair_width), learned)
 
 
@@ -190,7 +200,9 @@ class _Blocks(torch.autograd.Function):
         return None, None, None, dq, *sums
 
 
-def flex(q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, how: How) -> Float:
+def flex(
+    q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, settings: AttentionSettings
+) -> Float:
     """FlexAttention on CUDA: the same mask and bias functions, called on one pair at a time inside the fused kernel."""
     from torch.nn.attention.flex_attention import create_block_mask
 
@@ -198,7 +210,7 @@ def flex(q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k
     at, k_at = at.expand(B), k_at.expand(B)
 
     def mask_mod(b: Any, h: Any, i: Any, j: Any) -> Any:
-        return sees(at.pair(b, i), k_at.pair(b, j), how.causal, how.window, how.kept)
+        return sees(at.pair(b, i), k_at.pair(b, j), settings.causal, settings.window, settings.sink_tokens)
 
     def score_mod(s: Any, b: Any, h: Any, i: Any, j: Any) -> Any:
         return s + position.bias(h, at.pos[b, i], k_at.pos[b, j])
@@ -206,7 +218,7 @@ def flex(q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k
     mask = create_block_mask(mask_mod, B, None, T, k.shape[2], device=str(q.device))
     score = score_mod if position.acts == "score" else None
     return _flex_attention(q.device.type)(  # type: ignore[no-any-return]
-        q, k, v, score_mod=score, block_mask=mask, scale=how.scale
+        q, k, v, score_mod=score, block_mask=mask, scale=settings.scale
     )
 
 

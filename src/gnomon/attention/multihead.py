@@ -11,7 +11,7 @@ from torch import nn
 
 from gnomon.attention.attend import NOTHING, attend, check_built
 from gnomon.attention.cache import Cache
-from gnomon.attention.dense import How, share_heads, weights
+from gnomon.attention.dense import AttentionSettings, share_heads, weights
 from gnomon.errors import BadValue, checked, must_be, wrong
 from gnomon.layout import Layout, layout_of
 from gnomon.norm import Norm, build_norm
@@ -37,7 +37,7 @@ class MultiHeadAttention(nn.Module):
         bias: bool = True,
         out_bias: bool | None = None,
         dropout: float = 0.0,
-        kept: int = 0,
+        sink_tokens: int = 0,
         softcap: float | None = None,
         sinks: bool = False,
         qk_norm: Norm | None = None,
@@ -48,12 +48,12 @@ class MultiHeadAttention(nn.Module):
         bias: of the projections to queries, keys and values; out_bias: of the last one, default as they are.
         dropout acts on the attention weights while training.
 
-        kept      first tokens of a document that stay visible from outside the window
-        softcap   of the scores
-        sinks     a learned logit per head that takes its share of the softmax and gives nothing
-        qk_norm   a norm, with eps norm_eps, over the width of each head, on queries and keys before they are rotated
-                  (Dehghani et al. 2023, arXiv:2302.05442, section 2)
-        joint_norm  one norm over the width of all heads together instead (OLMo 2, arXiv:2501.00656, section 3.2)
+        sink_tokens  first tokens of a document that stay visible from outside the window
+        softcap      of the scores
+        sinks        a learned logit per head that takes its share of the softmax and gives nothing
+        qk_norm      a norm, with eps norm_eps, over the width of each head, on queries and keys before they are rotated
+                     (Dehghani et al. 2023, arXiv:2302.05442, section 2)
+        joint_norm   one norm over the width of all heads together instead (OLMo 2, arXiv:2501.00656, section 3.2)
         """
         super().__init__()
         if not 0 <= dropout < 1:
@@ -65,7 +65,13 @@ class MultiHeadAttention(nn.Module):
                 f"n_heads={n_heads} must be a multiple of n_kv_heads={self.n_kv_heads}: each key/value head serves an "
                 "equal share of the query heads"
             )
-        self.causal, self.window, self.kept, self.dropout, self.softcap = causal, window, kept, dropout, softcap
+        self.causal, self.window, self.sink_tokens, self.dropout, self.softcap = (
+            causal,
+            window,
+            sink_tokens,
+            dropout,
+            softcap,
+        )
         self.scale = self.d_head**-0.5 if scale is None else scale
         self.q = nn.Linear(d_model, n_heads * self.d_head, bias)
         self.k = nn.Linear(d_model, self.n_kv_heads * self.d_head, bias)
@@ -149,15 +155,17 @@ class MultiHeadAttention(nn.Module):
     def attend(self, q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout) -> Float:
         """Attention with this module's settings, heads joined and projected: (B, T, D)."""
         y = attend(
-            q, k, v, position, at, k_at, causal=self.causal, window=self.window, scale=self.scale, kept=self.kept,
+            q, k, v, position, at, k_at, causal=self.causal, window=self.window, scale=self.scale, sink_tokens=self.sink_tokens,
             softcap=self.softcap, sinks=self.sinks, dropout=self.dropout if self.training else 0.0,
         )  # fmt: skip
         return self.out(y.transpose(1, 2).flatten(2))  # type: ignore[no-any-return]
 
     def weights(self, q: Float, k: Float, position: PositionEncoding, at: Layout, k_at: Layout) -> Float:
         """The attention weights (B, H, T, S) by the dense definition."""
-        how = How(self.causal, self.window, self.scale, 0.0, self.kept, self.softcap, self.sinks)
-        return weights(q, share_heads(k, self.n_heads), position, at, k_at, how)
+        settings = AttentionSettings(
+            self.causal, self.window, self.scale, 0.0, self.sink_tokens, self.softcap, self.sinks
+        )
+        return weights(q, share_heads(k, self.n_heads), position, at, k_at, settings)
 
     def extra_repr(self) -> str:
         """Shown by print(module)."""

@@ -84,7 +84,7 @@ class Subject:
             **self.options,
         }  # fmt: skip
         if changes.get("window", self.window) is None:
-            settings["kept"] = 0
+            settings["sink_tokens"] = 0
         with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that an encoder without position sees no order is asked for here
             torch.manual_seed(self.seed)

@@ -25,7 +25,7 @@ Pooling = Literal["first", "mean"]
 #: the largest value of each size: beyond these a number is a mistake, and building would fill the memory first
 _MOST = {
     "vocab_size": 2**31, "d_model": 2**20, "n_layers": 10_000, "n_heads": 2**16, "n_kv_heads": 2**16, "d_head": 2**20,
-    "d_ff": 2**24, "max_positions": 2**40, "kept": 2**40, "d_embed": 2**20, "position_dim": 2**20,
+    "d_ff": 2**24, "max_positions": 2**40, "sink_tokens": 2**40, "d_embed": 2**20, "position_dim": 2**20,
     "n_classes": 2**20,
 }  # fmt: skip
 _RANGES = {"dropout": (0.0, 1.0), "norm_eps": (0.0, 1.0), "init_std": (0.0, float("inf"))}
@@ -48,7 +48,7 @@ class ModelConfig:
     residual_scale of what each sublayer adds to the stream
     causal         whether a token sees only what came before it (of a decoder-only model; an encoder never is)
     window         nearest tokens seen in each layer; or a list of windows and None ("all"), repeated over the layers
-    kept           first tokens of a document that stay visible from outside the window
+    sink_tokens    first tokens of a document that stay visible from outside the window
     attention_scale, softcap, sinks   of the scores: see MultiHeadAttention
     qk_norm        RMSNorm on the queries and keys of each head, or "joint" over all heads together
     tied           the head uses the token table; head_bias: one number per token; head_scale: of the logits;
@@ -87,7 +87,7 @@ class ModelConfig:
     residual_scale: float = 1.0
     causal: bool = True
     window: Window = None
-    kept: int = 0
+    sink_tokens: int = 0
     attention_scale: float | None = None
     softcap: float | None = None
     sinks: bool = False
@@ -159,15 +159,15 @@ class ModelConfig:
         for window in self.windows(len(self.window) if isinstance(self.window, tuple) else 1):
             if window is not None and not 1 <= window <= 2**40:
                 raise BadValue(f"a window counts the token itself, so it must be at least 1; got {window}")
-        if self.kept and self.window is None:
-            raise BadValue(f"kept={self.kept} means tokens seen from outside the window: give a window")
+        if self.sink_tokens and self.window is None:
+            raise BadValue(f"sink_tokens={self.sink_tokens} means tokens seen from outside the window: give a window")
         for name, cap in (("softcap", self.softcap), ("head_softcap", self.head_softcap)):
             if cap is not None and not (isfinite(cap) and cap > 0):
                 raise BadValue(f"{name} must be a number above 0, or none for no cap; got {cap}")
         _check_residual(self)
         for name, most in _MOST.items():
             value = getattr(self, name)
-            least = 0 if name in ("n_layers", "kept") else 1  # no layers at all: the tables alone
+            least = 0 if name in ("n_layers", "sink_tokens") else 1  # no layers at all: the tables alone
             if value is not None and not least <= value <= most:
                 raise BadValue(f"{name} must be between {least} and {most}, got {value}")
         for name, (low, high) in _RANGES.items():
@@ -284,7 +284,7 @@ class Settings(TypedDict, total=False):
     residual_scale: float
     causal: bool
     window: Window | Sequence[int | None]
-    kept: int
+    sink_tokens: int
     attention_scale: float | None
     softcap: float | None
     sinks: bool

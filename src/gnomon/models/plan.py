@@ -69,7 +69,7 @@ class Plan:
         c = self.config
         if c.architecture == "encoder-only":
             return 0
-        held = sum(context if w is None else min(context, w + c.kept) for w in c.windows(c.depth))
+        held = sum(context if w is None else min(context, w + c.sink_tokens) for w in c.windows(c.depth))
         return batch * held * self._numbers_per_layer * dtype.itemsize
 
     def contexts(self) -> list[int]:

@@ -115,8 +115,8 @@ def _attention(c: ModelConfig) -> dict[str, Any]:
 
 
 def _block(c: ModelConfig, causal: bool, window: int | None) -> Block:
-    kept = 0 if window is None else c.kept
-    attention = MultiHeadAttention(**_attention(c), causal=causal, window=window, kept=kept)
+    sink_tokens = 0 if window is None else c.sink_tokens
+    attention = MultiHeadAttention(**_attention(c), causal=causal, window=window, sink_tokens=sink_tokens)
     around, settings = placement(c.placement), (c.norm_eps, c.dropout, c.residual_scale)
     first = around(c.d_model, c.norm, *settings)
     if c.residual == "one norm":

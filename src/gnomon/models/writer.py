@@ -72,7 +72,7 @@ class Writer(Model):
         windows = [window for window in self.config.windows(self.config.depth) if window is not None]
         if len(windows) < max(self.config.depth, 1):
             raise BadValue("a rolling cache forgets tokens that this model still looks at: build it with window=...")
-        return RollingCache(max(windows), rollback, self.config.kept)
+        return RollingCache(max(windows), rollback, self.config.sink_tokens)
 
     generate = generate  #: model.generate("text", ...) is gnomon.generate.generate(model, "text", ...)
     stream = stream

@@ -28,7 +28,7 @@ OTHERS: dict[str, list[Any]] = {
     "input_norm": ["layernorm", None, "rmsnorm"], "head": ["tokens", "masked", "pooled"],
     "pooling": ["first", "mean"], "pooler": [True, False],
 }  # fmt: skip
-TOGETHER = [{"kept": 2, "window": 5}, {"combine": "concat", "position_dim": 8}]
+TOGETHER = [{"sink_tokens": 2, "window": 5}, {"combine": "concat", "position_dim": 8}]
 TOGETHER += [{"head": head, "n_classes": 3} for head in ("labels", "classes")]
 
 

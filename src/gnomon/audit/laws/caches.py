@@ -122,7 +122,7 @@ def rolling_is_windowed(s: Subject) -> Evidence:
         got.append(decode(model, ids, chunks, model.cache("rolling", rollback=rollback)))
         fault.append(decode(model, ids, chunks, RollingCache(window - 2)))
     whole = Layout.padded(torch.cat([left, torch.ones(3, 7, dtype=torch.bool)], 1))
-    for this in (model, s.model(window=window, kept=2)):
+    for this in (model, s.model(window=window, sink_tokens=2)):
         got.append(at_real(decode(this, ids, [7] + [1] * 4 + [3], this.cache("rolling"), Layout.padded(left)), whole))
         want.append(alone(this, ids, whole))
     return Evidence(joined(*got), joined(*want), joined(*fault, *want[-2:]))
@@ -163,13 +163,13 @@ def crop_is_never_gone_on(s: Subject) -> Evidence:
     model, keep = s.model(), torch.tensor([4, 5, 2])
     mask, draft, more = paddings()[0], s.ids(3, 10), s.ids(3, 13)[:, 10:]
     got, want, fault = [], [], []
-    for kept in (keep, torch.tensor([2, 2, 2])):
+    for sink_tokens in (keep, torch.tensor([2, 2, 2])):
         real = mask.sum(1)
-        rows = [torch.cat([draft[b, 7 - int(real[b]) :][: int(kept[b])], more[b]])[None] for b in range(3)]
+        rows = [torch.cat([draft[b, 7 - int(real[b]) :][: int(sink_tokens[b])], more[b]])[None] for b in range(3)]
         after = torch.cat([model(row)[:, -3:] for row in rows])
         for cache in caches(model, rollback=12):
             decode(model, draft, [7, 1, 2], cache, Layout.padded(mask))
-            cache.crop(kept if kept is keep else 2)
+            cache.crop(sink_tokens if sink_tokens is keep else 2)
             got.append(decode(model, more, [1, 2], cache))
             want.append(after)
             uncut = model.cache()

@@ -30,7 +30,7 @@ class Case:
     k_at: Layout
     causal: bool
     window: int | None
-    kept: int = 0
+    sink_tokens: int = 0
     softcap: float | None = None
     sinks: Float | None = None
 
@@ -70,7 +70,7 @@ def cases(s: Subject) -> Iterator[Case]:
             if name != "prefix" or (s.causal and window is None):
                 yield Case(name, at, k_at, s.causal, window)
         if name in ("dense", "step", "inside", "packed"):
-            yield Case(name, at, k_at, s.causal, 3, kept=2)
+            yield Case(name, at, k_at, s.causal, 3, sink_tokens=2)
             yield Case(name, at, k_at, s.causal, 3, softcap=1.5, sinks=sinks)
 
 
@@ -83,7 +83,7 @@ def can(kernel: str, position: PositionEncoding, case: Case) -> bool:
     return not defines_score(position) and {
         "plain": bare and not case.causal,
         "causal": bare and case.causal and case.at is case.k_at,
-        "toeplitz": dense and not case.kept and (position.relative or position.acts != "score"),
+        "toeplitz": dense and not case.sink_tokens and (position.relative or position.acts != "score"),
     }.get(kernel, True)
 
 
@@ -147,7 +147,7 @@ def one_pair_is_one_entry(s: Subject) -> Evidence:
     for case in cases(s):
         at, k_at = case.at.expand(B), case.k_at.expand(B)
         got.append(pair_by_pair(position, at, k_at, case))
-        want.append(visible(at, k_at, case.causal, case.window, case.kept).float())
+        want.append(visible(at, k_at, case.causal, case.window, case.sink_tokens).float())
         if position.acts == "score":
             bias = position.bias_tensor(at, k_at, N_HEADS)
             assert bias is not None
@@ -159,7 +159,7 @@ def pair_by_pair(position: PositionEncoding, at: Layout, k_at: Layout, case: Cas
     """Mask, then bias, each computed for one (row, head, query, key) at a time."""
 
     def mask(b: Int, i: Int, j: Int) -> Bool:
-        return sees(at.pair(b, i), k_at.pair(b, j), case.causal, case.window, case.kept)
+        return sees(at.pair(b, i), k_at.pair(b, j), case.causal, case.window, case.sink_tokens)
 
     def bias(b: Int, h: Int, i: Int, j: Int) -> Float:
         one = position.bias(h.float(), at.pos[b, i], k_at.pos[b, j])
@@ -182,7 +182,7 @@ def attention_is_its_equation(s: Subject) -> Evidence:
     position, x = s.encoding(), s.normal(1, 9, D_MODEL)
     if defines_score(position):
         raise NotApplicable(f"{position.name} defines the score itself")
-    adorned = {"qk_norm": True, "softcap": 2.0, "sinks": True, "window": 3, "kept": 1}
+    adorned = {"qk_norm": True, "softcap": 2.0, "sinks": True, "window": 3, "sink_tokens": 1}
     both = [attention_of(s), attention_of(s, **adorned), attention_of(s, qk_norm="joint")]
     at = Layout.dense(1, 9)
     got = [attention(x, position, position.prepare(at), at, at) for attention in both]
@@ -206,7 +206,7 @@ def by_hand(attention: MultiHeadAttention, position: PositionEncoding, x: Float)
         for i in range(n):
             for j in range(n):
                 bias = position.bias(torch.tensor(float(h)), torch.tensor(i), torch.tensor(j))
-                far = attention.window is not None and abs(i - j) >= attention.window and j >= attention.kept
+                far = attention.window is not None and abs(i - j) >= attention.window and j >= attention.sink_tokens
                 scores[i, j] += 0.0 if bias is None else bias
                 if attention.softcap is not None:
                     scores[i, j] = attention.softcap * torch.tanh(scores[i, j] / attention.softcap)

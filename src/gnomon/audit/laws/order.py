@@ -58,7 +58,7 @@ def a_window_is_as_wide_as_it_says(s: Subject) -> Evidence:
     padded = Layout.padded(torch.arange(T)[None] >= 2)
 
     def seen(i: int, j: int) -> bool:
-        return (abs(i - j) < w or j < model.config.kept) and (j <= i or not s.causal)
+        return (abs(i - j) < w or j < model.config.sink_tokens) and (j <= i or not s.causal)
 
     def in_two_layers(n: int) -> Float:
         once = demanded(seen, n)
@@ -110,7 +110,7 @@ def shift_invariance(s: Subject) -> Evidence:
     """Under a relative encoding, moving every token by the same distance changes nothing."""
     if not s.spec.cls.relative:
         raise NotApplicable(f"{s.spec.name} is not a relative encoding")
-    if s.options.get("kept"):
+    if s.options.get("sink_tokens"):
         raise NotApplicable("the tokens that are kept are told by their position")
     model, ids, at = s.model(), s.ids(2, T), Layout.dense(2, T)
     moved = [_moved(at, by) for by in (37, 100_003)]

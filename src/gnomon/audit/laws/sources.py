@@ -118,7 +118,7 @@ def cross_attention_has_no_distance(s: Subject) -> Evidence:
     """Under a relative encoding, moving the whole source away from the target changes nothing."""
     if not s.spec.cls.relative:
         raise NotApplicable(f"{s.spec.name} is not a relative encoding")
-    if s.options.get("kept"):
+    if s.options.get("sink_tokens"):
         raise NotApplicable("the tokens that are kept are told by their position")
     model, target, source, at = decoder(s), s.ids(ROWS, 5), sources(s), Layout.dense(ROWS, 7)
     moved, stretched = replace(at, pos=at.pos + 37), replace(at, pos=at.pos * 2, kind="custom")

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from gnomon.attention import KERNELS, MultiHeadAttention, kernels
-from gnomon.attention.dense import How, dense
+from gnomon.attention.dense import AttentionSettings, dense
 from gnomon.audit.mutants.mutant import Planting, mutant, together
 from gnomon.blocks import residual
 from gnomon.layout import Layout
@@ -120,7 +120,9 @@ def only_left_padding_is_cleared() -> Planting:
 def distances_run_the_wrong_way() -> Planting:
     """The Toeplitz view is read without flipping the queries."""
 
-    def toeplitz(q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, how: How) -> Float:
+    def toeplitz(
+        q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, how: AttentionSettings
+    ) -> Float:
         return kernels.toeplitz(q.flip(2), k, v, position, at, k_at, how).flip(2)
 
     return patch.dict(KERNELS, toeplitz=toeplitz)
@@ -130,8 +132,12 @@ def distances_run_the_wrong_way() -> Planting:
 def a_fast_kernel_ignores_the_window() -> Planting:
     """The fast path has no argument for the window, and nobody noticed."""
 
-    def toeplitz(q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, how: How) -> Float:
-        return kernels.toeplitz(q, k, v, position, at, k_at, How(how.causal, None, how.scale, how.dropout))
+    def toeplitz(
+        q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, how: AttentionSettings
+    ) -> Float:
+        return kernels.toeplitz(
+            q, k, v, position, at, k_at, AttentionSettings(how.causal, None, how.scale, how.dropout)
+        )
 
     return patch.dict(KERNELS, toeplitz=toeplitz)
 

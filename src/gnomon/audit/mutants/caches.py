@@ -9,7 +9,7 @@ import torch
 
 from gnomon.attention.attend import choose
 from gnomon.attention.cache import Cache, GrowingCache, PreallocatedCache, RollingCache
-from gnomon.attention.dense import How
+from gnomon.attention.dense import AttentionSettings
 from gnomon.audit.mutants.mutant import Planting, mutant, together
 from gnomon.layout import Layout
 from gnomon.positions import PositionEncoding
@@ -38,7 +38,7 @@ def the_newest_key_is_lost() -> Planting:
 def causal_mask_from_the_top_left() -> Planting:
     """A chunk against a longer cache gets the triangle that starts at its first key."""
 
-    def chosen(position: PositionEncoding, at: Layout, k_at: Layout, how: How, device: str) -> str:
+    def chosen(position: PositionEncoding, at: Layout, k_at: Layout, how: AttentionSettings, device: str) -> str:
         plain = at.kind == k_at.kind == "dense" and how.causal and how.window is None and position.acts != "score"
         return "causal" if plain else choose(position, at, k_at, how, device)
 

@@ -128,8 +128,8 @@ def _asked(change: Callable[[Layout, Layout, bool, int | None], Asked]) -> Plant
     """A patch of the mask that changes what it is asked."""
     healthy = layout.sees
 
-    def sees(q: Layout, k: Layout, causal: bool = True, window: int | None = None, kept: int = 0) -> Bool:
-        return healthy(*change(q, k, causal, window), kept)
+    def sees(q: Layout, k: Layout, causal: bool = True, window: int | None = None, sink_tokens: int = 0) -> Bool:
+        return healthy(*change(q, k, causal, window), sink_tokens)
 
     return patch.object(layout, "sees", sees)
 
@@ -197,8 +197,8 @@ def mask_upside_down() -> Planting:
     """True means "blocked" where it should mean "may be seen"."""
     healthy = layout.sees
 
-    def sees(q: Layout, k: Layout, causal: bool = True, window: int | None = None, kept: int = 0) -> Bool:
-        return ~healthy(q, k, causal, window, kept)
+    def sees(q: Layout, k: Layout, causal: bool = True, window: int | None = None, sink_tokens: int = 0) -> Bool:
+        return ~healthy(q, k, causal, window, sink_tokens)
 
     return patch.object(layout, "sees", sees)
 

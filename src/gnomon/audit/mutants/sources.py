@@ -10,7 +10,7 @@ import torch
 
 from gnomon.attention import Cache, CrossAttention, Memory, MultiHeadAttention, RollingCache, cross
 from gnomon.attention.attend import KERNELS
-from gnomon.attention.dense import How
+from gnomon.attention.dense import AttentionSettings
 from gnomon.audit.mutants.mutant import Planting, mutant
 from gnomon.layout import Layout
 from gnomon.models import EncoderDecoder, ModelConfig
@@ -102,7 +102,7 @@ def a_fast_kernel_forgets_the_cap() -> Planting:
     """Scores are capped where weights are drawn, but the kernel that runs knows no cap."""
     healthy = KERNELS["content"]
 
-    def content(q: Float, k: Float, v: Float, position: Any, at: Layout, k_at: Layout, how: How) -> Float:
+    def content(q: Float, k: Float, v: Float, position: Any, at: Layout, k_at: Layout, how: AttentionSettings) -> Float:
         return healthy(q, k, v, position, at, k_at, replace(how, softcap=None))
 
     return patch.dict(KERNELS, content=content)
@@ -113,7 +113,7 @@ def sinks_are_never_trained() -> Planting:
     """The fast path takes a copy of the sinks, which gets no gradient."""
     healthy = KERNELS["content"]
 
-    def content(q: Float, k: Float, v: Float, position: Any, at: Layout, k_at: Layout, how: How) -> Float:
+    def content(q: Float, k: Float, v: Float, position: Any, at: Layout, k_at: Layout, how: AttentionSettings) -> Float:
         sinks = None if how.sinks is None else how.sinks.detach()
         return healthy(q, k, v, position, at, k_at, replace(how, sinks=sinks))
 
@@ -148,7 +148,7 @@ def a_fast_kernel_drops_the_kept_tokens() -> Planting:
     """The mask is built from distances alone, in which the first tokens are no exception."""
     healthy = attend.choose
 
-    def choose(position: Any, at: Layout, k_at: Layout, how: How, device: str) -> str:
-        return healthy(position, at, k_at, replace(how, kept=0), device)  # type: ignore[no-any-return]
+    def choose(position: Any, at: Layout, k_at: Layout, how: AttentionSettings, device: str) -> str:
+        return healthy(position, at, k_at, replace(how, sink_tokens=0), device)  # type: ignore[no-any-return]
 
     return patch.object(attend, "choose", choose)

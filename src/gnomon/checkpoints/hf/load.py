@@ -116,7 +116,7 @@ class _Names:
         for entry in table:
             theirs = self.weights.tensor(self._file_name(entry.theirs), dtype)
             shapes = [own[name] for name in entry.ours]
-            for name, part in zip(entry.ours, entry.how.split(theirs, shapes, model.config), strict=True):
+            for name, part in zip(entry.ours, entry.transform.split(theirs, shapes, model.config), strict=True):
                 yield name, part.contiguous()
 
     def _file_name(self, name: str) -> str:
@@ -129,7 +129,7 @@ class _Names:
 
     def _check(self, table: list[Line], own: dict[str, tuple[int, ...]]) -> None:
         """BadInput for what is missing, unused, of another shape, or two tensors where the config says one."""
-        wanted = {entry.theirs: entry.how.shape([own[name] for name in entry.ours]) for entry in table}
+        wanted = {entry.theirs: entry.transform.shape([own[name] for name in entry.ours]) for entry in table}
         twins = {twin: own for twin, own in self.family.twins.items() if twin not in wanted}
         here = {twins.get(name, name) for name in self.known}
         missing = [name for name in wanted if name not in here]

@@ -31,7 +31,8 @@ def save_hf(model: nn.Module, folder: str | Path, family: str | None = None) -> 
     kind = family_for(config, family)
     about = kind.write(whole(config))
     tensors = {
-        entry.theirs: entry.how.join([own[name] for name in entry.ours], config) for entry in kind.lines(config, own)
+        entry.theirs: entry.transform.join([own[name] for name in entry.ours], config)
+        for entry in kind.lines(config, own)
     }
     if not config.tied:  # then that library ties nothing, not even the two sides' tables
         tensors |= {name: tensors[kind.twins[name]].clone() for name in kind.copies}

@@ -27,7 +27,7 @@ from gnomon.models import ModelConfig
 Shape = tuple[int, ...]
 
 
-class How(ABC):
+class Transform(ABC):
     """How one of their tensors holds one or several of ours."""
 
     @abstractmethod
@@ -43,7 +43,7 @@ class How(ABC):
         """Ours as theirs."""
 
 
-class Same(How):
+class Same(Transform):
     """One tensor, alike."""
 
     def shape(self, ours: Sequence[Shape]) -> Shape:
@@ -91,7 +91,7 @@ class Row(Same):
         return ours[0][None]
 
 
-class Stacked(How):
+class Stacked(Transform):
     """Ours one below the other, along the first axis."""
 
     def shape(self, ours: Sequence[Shape]) -> Shape:
@@ -142,25 +142,28 @@ def _turned(x: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a table: their name, our names, and how the one holds the others.
+    """One line of a table: their name, our names, and how the one holds the others (`transform`).
 
     beside   a weight of ours without which the line does not count
     """
 
     theirs: str
     ours: tuple[str, ...]
-    how: How
+    transform: Transform
     beside: str | None = None
 
 
-def line(theirs: str, *ours: str, how: How | None = None, beside: str | None = None) -> Line:
+def line(theirs: str, *ours: str, transform: Transform | None = None, beside: str | None = None) -> Line:
     """One tensor."""
-    return Line(theirs, ours, Same() if how is None else how, beside)
+    return Line(theirs, ours, Same() if transform is None else transform, beside)
 
 
-def module(theirs: str, *ours: str, how: How | None = None) -> list[Line]:
+def module(theirs: str, *ours: str, transform: Transform | None = None) -> list[Line]:
     """The weight and the bias of one module."""
-    return [line(f"{theirs}.{leaf}", *(f"{name}.{leaf}" for name in ours), how=how) for leaf in ("weight", "bias")]
+    return [
+        line(f"{theirs}.{leaf}", *(f"{name}.{leaf}" for name in ours), transform=transform)
+        for leaf in ("weight", "bias")
+    ]
 
 
 def expand(table: Sequence[Line], names: Collection[str]) -> Iterator[Line]:
@@ -173,7 +176,7 @@ def expand(table: Sequence[Line], names: Collection[str]) -> Iterator[Line]:
             beside = ours[0] if entry.beside is None else _numbered(entry.beside, match.groups())
             if left.issuperset(ours) and beside in names:
                 left.difference_update(ours)
-                yield Line(_numbered(entry.theirs, match.groups()), ours, entry.how)
+                yield Line(_numbered(entry.theirs, match.groups()), ours, entry.transform)
     if left:
         raise BadValue(f"these files have no place for {', '.join(sorted(left)[:8])}")
 
@@ -182,4 +185,16 @@ def _numbered(name: str, layers: Sequence[str]) -> str:
     return name.replace("*", layers[0]) if layers else name
 
 
-__all__ = ["Columns", "How", "Line", "PerHead", "Row", "Same", "Stacked", "Transposed", "expand", "line", "module"]
+__all__ = [
+    "Columns",
+    "Line",
+    "PerHead",
+    "Row",
+    "Same",
+    "Stacked",
+    "Transform",
+    "Transposed",
+    "expand",
+    "line",
+    "module",
+]

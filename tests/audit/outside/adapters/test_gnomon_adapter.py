@@ -94,7 +94,7 @@ def test_the_loss_is_that_of_training():
         ({"position": "none"}, 64, False, "kept", None),
         ({"window": 5}, 64, False, "kept", 5),
         ({"window": [5, None]}, 64, False, "kept", None),
-        ({"window": 5, "kept": 1}, 64, False, "kept", None),
+        ({"window": 5, "sink_tokens": 1}, 64, False, "kept", None),
         (
             {"position": {"name": "rope", "scaling": {"kind": "yarn", "factor": 4.0, "original_length": 16}}},
             16, False, "kept", None,

@@ -260,7 +260,7 @@ def _special(model: Model) -> frozenset[int]:
 def _window(model: Model) -> int | None:
     """The one window of all layers, if each has it."""
     windows = set(model.config.windows(model.config.depth))
-    return windows.pop() if len(windows) == 1 and not model.config.kept else None
+    return windows.pop() if len(windows) == 1 and not model.config.sink_tokens else None
 
 
 def _limit(model: Model) -> int | None:

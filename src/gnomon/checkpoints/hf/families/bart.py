@@ -99,7 +99,7 @@ TABLE = lines(
     _attention("model.decoder.layers.*.encoder_attn", "decoder.blocks.*.cross"),
     module("model.decoder.layers.*.encoder_attn_layer_norm", "decoder.blocks.*.around_cross.norm"),
     line("lm_head.weight", "head.weight"),
-    line("final_logits_bias", "head.bias", how=Row()),
+    line("final_logits_bias", "head.bias", transform=Row()),
 )  # fmt: skip
 COPIES = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight")
 TWINS = dict.fromkeys(("lm_head.weight", *COPIES), "model.shared.weight")

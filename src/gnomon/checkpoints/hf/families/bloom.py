@@ -42,7 +42,7 @@ FAMILY = Family(
         line("transformer.word_embeddings.weight", "input.tokens.weight"),
         module("transformer.word_embeddings_layernorm", "input.norm"),
         module("transformer.h.*.input_layernorm", "stack.blocks.*.around_attention.norm"),
-        module("transformer.h.*.self_attention.query_key_value", *_QKV, how=PerHead()),
+        module("transformer.h.*.self_attention.query_key_value", *_QKV, transform=PerHead()),
         module("transformer.h.*.self_attention.dense", "stack.blocks.*.attention.out"),
         module("transformer.h.*.post_attention_layernorm", "stack.blocks.*.around_ffn.norm"),
         module("transformer.h.*.mlp.dense_h_to_4h", "stack.blocks.*.ffn.up"),

@@ -110,7 +110,7 @@ FAMILY = Family(
     "falcon", read, write,
     lines(
         line("transformer.word_embeddings.weight", "input.tokens.weight"),
-        module("transformer.h.*.self_attention.query_key_value", *_QKV, how=Grouped()),
+        module("transformer.h.*.self_attention.query_key_value", *_QKV, transform=Grouped()),
         module("transformer.h.*.self_attention.dense", "stack.blocks.*.attention.out"),
         module("transformer.h.*.mlp.dense_h_to_4h", "stack.blocks.*.ffn.up"),
         module("transformer.h.*.mlp.dense_4h_to_h", "stack.blocks.*.ffn.down"),

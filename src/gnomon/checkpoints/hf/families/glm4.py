@@ -34,7 +34,7 @@ FAMILY = Family(
     "glm4", read, write,
     lines(
         ENDS, ATTENTION,
-        line("model.layers.*.mlp.gate_up_proj.weight", *_GATE_UP, how=Stacked()),
+        line("model.layers.*.mlp.gate_up_proj.weight", *_GATE_UP, transform=Stacked()),
         line("model.layers.*.mlp.down_proj.weight", "stack.blocks.*.ffn.down.weight"),
         line("model.layers.*.input_layernorm.weight", "stack.blocks.*.around_attention.norm.weight"),
         line("model.layers.*.post_self_attn_layernorm.weight", "stack.blocks.*.around_attention.norm_after.weight"),

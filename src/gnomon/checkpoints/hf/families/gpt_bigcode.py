@@ -62,7 +62,7 @@ FAMILY = Family(
         line("transformer.wte.weight", "input.tokens.weight"),
         line("transformer.wpe.weight", "input.position.weight"),
         module("transformer.h.*.ln_1", "stack.blocks.*.around_attention.norm"),
-        module("transformer.h.*.attn.c_attn", *_QKV, how=Fused()),
+        module("transformer.h.*.attn.c_attn", *_QKV, transform=Fused()),
         module("transformer.h.*.attn.c_proj", "stack.blocks.*.attention.out"),
         module("transformer.h.*.ln_2", "stack.blocks.*.around_ffn.norm"),
         module("transformer.h.*.mlp.c_fc", "stack.blocks.*.ffn.up"),

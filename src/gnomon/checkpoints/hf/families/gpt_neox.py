@@ -46,7 +46,7 @@ FAMILY = Family(
     lines(
         line("gpt_neox.embed_in.weight", "input.tokens.weight"),
         module("gpt_neox.layers.*.input_layernorm", "stack.blocks.*.around_attention.norm"),
-        module("gpt_neox.layers.*.attention.query_key_value", *_QKV, how=PerHead()),
+        module("gpt_neox.layers.*.attention.query_key_value", *_QKV, transform=PerHead()),
         module("gpt_neox.layers.*.attention.dense", "stack.blocks.*.attention.out"),
         module("gpt_neox.layers.*.post_attention_layernorm", "stack.blocks.*.around_ffn.norm"),
         module("gpt_neox.layers.*.mlp.dense_h_to_4h", "stack.blocks.*.ffn.up"),

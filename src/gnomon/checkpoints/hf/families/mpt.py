@@ -59,7 +59,7 @@ FAMILY = Family(
     lines(
         line("transformer.wte.weight", "input.tokens.weight"),
         line("transformer.blocks.*.norm_1.weight", "stack.blocks.*.around_attention.norm.weight"),
-        line("transformer.blocks.*.attn.Wqkv.weight", *(f"{name}.weight" for name in _QKV), how=Stacked()),
+        line("transformer.blocks.*.attn.Wqkv.weight", *(f"{name}.weight" for name in _QKV), transform=Stacked()),
         line("transformer.blocks.*.attn.out_proj.weight", "stack.blocks.*.attention.out.weight"),
         line("transformer.blocks.*.norm_2.weight", "stack.blocks.*.around_ffn.norm.weight"),
         line("transformer.blocks.*.ffn.up_proj.weight", "stack.blocks.*.ffn.up.weight"),

@@ -39,9 +39,9 @@ FAMILY = Family(
     "phi3", read_phi3, write_phi3,
     lines(
         ENDS,
-        line("model.layers.*.self_attn.qkv_proj.weight", *_QKV, how=Stacked()),
+        line("model.layers.*.self_attn.qkv_proj.weight", *_QKV, transform=Stacked()),
         line("model.layers.*.self_attn.o_proj.weight", "stack.blocks.*.attention.out.weight"),
-        line("model.layers.*.mlp.gate_up_proj.weight", *_GATE_UP, how=Stacked()),
+        line("model.layers.*.mlp.gate_up_proj.weight", *_GATE_UP, transform=Stacked()),
         line("model.layers.*.mlp.down_proj.weight", "stack.blocks.*.ffn.down.weight"),
         line("model.layers.*.input_layernorm.weight", "stack.blocks.*.around_attention.norm.weight"),
         line("model.layers.*.post_attention_layernorm.weight", "stack.blocks.*.around_ffn.norm.weight"),
