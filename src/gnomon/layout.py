@@ -165,9 +165,9 @@ class Layout:
     ) -> Bool:
         """Who may see whom as a plain mask (B, 1, T, S), true where a query may look: `visible` for any model.
 
-        keys: the tokens looked at (default: these themselves); causal, window and sink_tokens: see `visible`. It is what
-        torch's scaled_dot_product_attention takes as attn_mask; torch.nn.MultiheadAttention takes the opposite, for
-        one row `~at.mask()[0, 0]`.
+        keys: the tokens looked at (default: these themselves); causal, window and sink_tokens: see `visible`. It is
+        what torch's scaled_dot_product_attention takes as attn_mask; torch.nn.MultiheadAttention takes the opposite,
+        for one row `~at.mask()[0, 0]`.
 
         >>> Layout.packed([[2, 1]]).mask()[0, 0].int().tolist()
         [[1, 0, 0], [1, 1, 0], [0, 0, 1]]

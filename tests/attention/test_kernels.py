@@ -210,7 +210,8 @@ NAMED = [name for name in KERNELS if name not in ("dense", "flex")]
 NAMED += [pytest.param("flex", marks=pytest.mark.slow)]  # half a minute where it is not compiled
 ASKED = {
     "nothing": {"causal": False}, "causal": {}, "window": {"window": 2}, "window to both sides": {"causal": False,
-    "window": 2}, "sink_tokens": {"window": 2, "sink_tokens": 1}, "soft cap": {"softcap": 0.5}, "sinks": {"sinks": torch.ones(4)},
+    "window": 2}, "sink tokens": {"window": 2, "sink_tokens": 1}, "soft cap": {"softcap": 0.5},
+    "sinks": {"sinks": torch.ones(4)},
 }  # fmt: skip
 PLACES = {
     "dense": (Layout.dense(2, 6), Layout.dense(2, 6)), "one layout": (DENSE := Layout.dense(2, 6), DENSE),

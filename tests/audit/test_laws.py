@@ -28,8 +28,9 @@ OPTIONS = {
 
 BLOCKS = [
     {}, {"residual": "parallel"}, {"residual": "one norm"}, {"qk_norm": True}, {"qk_norm": "joint"},
-    {"residual_scale": 0.3, "head_softcap": 3.0, "head_scale": 0.5}, {"softcap": 2.0}, {"sinks": True}, {"sink_tokens": 2},
-    {"window": [3, None], "sink_tokens": 1}, {"softcap": 3.0, "sinks": True, "qk_norm": True, "window": [None, 4], "sink_tokens": 2},
+    {"residual_scale": 0.3, "head_softcap": 3.0, "head_scale": 0.5}, {"softcap": 2.0}, {"sinks": True},
+    {"sink_tokens": 2}, {"window": [3, None], "sink_tokens": 1},
+    {"softcap": 3.0, "sinks": True, "qk_norm": True, "window": [None, 4], "sink_tokens": 2},
 ]  # fmt: skip
 
 

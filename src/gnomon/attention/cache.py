@@ -200,7 +200,8 @@ class RollingCache(Cache):
         super().__init__()
         if window < 1 or rollback < 0 or sink_tokens < 0:
             raise BadValue(
-                f"a rolling cache needs window >= 1, rollback >= 0 and sink_tokens >= 0, got {window}, {rollback} and {sink_tokens}"
+                f"a rolling cache needs window >= 1, rollback >= 0 and sink_tokens >= 0; got {window}, {rollback} "
+                f"and {sink_tokens}"
             )
         self.window, self.rollback, self.sink_tokens = window, rollback, sink_tokens
         self._newest: Int | slice = slice(None)  # the slots that stay after a forward
