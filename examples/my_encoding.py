@@ -16,7 +16,7 @@ class Mine(PositionEncoding):
     paper = "Chi et al. 2022, arXiv:2205.09921"
     acts = "score"
     relative = True
-    beyond = "flat"
+    extrapolation = "flat"
 
     def __init__(self, n_heads: int) -> None:
         super().__init__()

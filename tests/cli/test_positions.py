@@ -19,7 +19,7 @@ class {title}(PositionEncoding):
     paper = "A notebook, 2026"
     acts = "score"
     relative = True
-    beyond = "who knows"
+    extrapolation = "who knows"
 
     def __init__(self, n_heads{more}):
         super().__init__()
@@ -60,8 +60,8 @@ def test_every_encoding_is_listed_with_what_its_class_says():
     assert list(found) == gn.positions.names()
     for name, row in found.items():
         cls = gn.positions.encoding(name)
-        assert (row["paper"], row["acts"], row["relative"], row["beyond"]) == (
-            cls.paper, cls.acts, cls.relative, cls.beyond,
+        assert (row["paper"], row["acts"], row["relative"], row["extrapolation"]) == (
+            cls.paper, cls.acts, cls.relative, cls.extrapolation,
         )  # fmt: skip
 
 

@@ -35,7 +35,7 @@ class Slow(PositionEncoding):
     name = "slow"
     acts = "score"
     relative = True
-    beyond = "never measured"
+    extrapolation = "never measured"
 
     def __init__(self, n_heads, rate=0.1):
         super().__init__()
@@ -111,7 +111,7 @@ def test_encodings_of_ones_own_are_measured_like_all_others(my_module, settings,
     )  # fmt: skip
     assert [row.label for row in report.rows] == ["slow", "slow(rate=0.5)"]
     assert report.rows[0].bits != report.rows[1].bits
-    assert report.rows[0].beyond == "never measured"
+    assert report.rows[0].extrapolation == "never measured"
     assert "slow" in report.table()
 
 

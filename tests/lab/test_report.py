@@ -328,7 +328,7 @@ def test_what_programs_read_is_the_same_in_every_language(report, tmp_path):
 
 
 def test_what_encodings_are_expected_to_do_is_said_in_every_language():
-    said = [encoding(name).beyond for name in names()] + [curve.source for curve in CURVES.values()]
+    said = [encoding(name).extrapolation for name in names()] + [curve.source for curve in CURVES.values()]
     missing = [text for text in said if text not in glossary()["phrases"]]
     assert not missing
 

@@ -41,7 +41,7 @@ class TestRegistry:
         assert cls.name == name
         assert cls.paper
         assert cls.acts in ("nowhere", "input", "rotation", "score")
-        assert cls.beyond
+        assert cls.extrapolation
         assert cls.__doc__
 
     @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def own():
         paper = "A notebook, 2026"
         acts = "score"
         relative = True
-        beyond = "who knows"
+        extrapolation = "who knows"
 
         def __init__(self, n_heads: int, width: int = 4) -> None:
             super().__init__()
@@ -167,7 +167,7 @@ def own():
         name = "count"
         paper = "A notebook, 2026"
         acts = "input"
-        beyond = "grows"
+        extrapolation = "grows"
 
         def __init__(self, d_model: int) -> None:
             super().__init__()

@@ -156,7 +156,8 @@ class MultiHeadAttention(nn.Module):
         """Attention with this module's settings, heads joined and projected: (B, T, D)."""
         y = attend(
             q, k, v, position, at, k_at, causal=self.causal, window=self.window, scale=self.scale,
-            sink_tokens=self.sink_tokens, softcap=self.softcap, sinks=self.sinks, dropout=self.dropout if self.training else 0.0,
+            sink_tokens=self.sink_tokens, softcap=self.softcap, sinks=self.sinks,
+            dropout=self.dropout if self.training else 0.0,
         )  # fmt: skip
         return self.out(y.transpose(1, 2).flatten(2))  # type: ignore[no-any-return]
 

@@ -9,7 +9,7 @@ from gnomon.cli.output import print_json
 from gnomon.glossary import Words, translated, words
 
 SIZES = {"d_model": 512, "d_head": 64, "n_heads": 8, "max_positions": 2048}  # of the model whose parameters are counted
-TITLES = ("name", "acts_at", "kind", "parameters", "beyond", "paper")
+TITLES = ("name", "acts_at", "kind", "parameters", "extrapolation", "paper")
 
 
 @click.command("positions")
@@ -49,7 +49,7 @@ def _entry(cls: Any) -> dict[str, Any]:
         "acts": cls.acts,
         "relative": cls.relative,
         "parameters": _parameters(cls.name),
-        "beyond": cls.beyond,
+        "extrapolation": cls.extrapolation,
         "class": f"{cls.__module__}.{cls.__qualname__}",
     }
 
@@ -74,7 +74,7 @@ def _cells(row: dict[str, Any], w: Words, plain: bool) -> tuple[str, ...]:
     kind = "-" if row["acts"] == "nowhere" else w("relative" if row["relative"] else "absolute")
     n = row["parameters"]
     parameters = "?" if n is None else f"{n:,}" if plain else w.number(n)
-    return row["name"], w(row["acts"]), kind, parameters, translated(row["beyond"], w.lang), row["paper"]
+    return row["name"], w(row["acts"]), kind, parameters, translated(row["extrapolation"], w.lang), row["paper"]
 
 
 def _columns(rows: list[tuple[str, ...]]) -> str:

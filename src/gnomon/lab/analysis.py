@@ -36,7 +36,7 @@ class Row:
     label: str
     name: str
     relative: bool
-    beyond: str
+    extrapolation: str
     paper: str
     parameters: int
     position_parameters: int
@@ -114,7 +114,7 @@ def _row(seeds: Sequence[Measured], settings: Settings, scale: Scale) -> Row:
         label=first.trial.label,
         name=cls.name,
         relative=cls.relative,
-        beyond=cls.beyond,
+        extrapolation=cls.extrapolation,
         paper=cls.paper,
         parameters=first.parameters,
         position_parameters=first.position_parameters,

@@ -100,7 +100,7 @@ def comparison(report: Report, row: Row, w: Words = ENGLISH) -> list[str]:
     """How the curve compares with what is published about the encoding, and what may explain a difference."""
     factor = report.settings.lengths[-1] / report.settings.train_length
     theirs = published_kind(row.name, factor)
-    said = [w("expected", beyond=translated(row.beyond, w.lang))] if row.beyond else []
+    said = [w("expected", extrapolation=translated(row.extrapolation, w.lang))] if row.extrapolation else []
     if row.name in CURVES:
         near, increase = CURVES[row.name].nearest(factor)
         source = translated(CURVES[row.name].source, w.lang)

@@ -27,7 +27,7 @@ class ALiBi(PositionEncoding):
     paper = "Press et al. 2022, arXiv:2108.12409"
     acts = "score"
     relative = True
-    beyond = "flat, without far memory"
+    extrapolation = "flat, without far memory"
 
     @checked
     def __init__(self, n_heads: int, causal: bool = True, sides: Sides = "symmetric") -> None:

@@ -37,15 +37,15 @@ _REGISTRY: dict[str, type["PositionEncoding"]] = {}
 class PositionEncoding(nn.Module):
     """Base of all encodings, and itself the encoding that does nothing.
 
-    A subclass states `name`, `paper`, `acts`, `relative` and `beyond` (what happens past the training length) and
-    overrides hooks. It keeps no state but learnable parameters: tables are computed from the Layout of the tokens.
+    A subclass states `name`, `paper`, `acts`, `relative` and `extrapolation` (what happens past the training length)
+    and overrides hooks. It keeps no state but learnable parameters: tables are computed from the Layout of the tokens.
     """
 
     name: ClassVar[str] = ""
     paper: ClassVar[str] = ""
     acts: ClassVar[Acts] = "nowhere"
     relative: ClassVar[bool] = False  #: scores depend on positions only through their differences
-    beyond: ClassVar[str] = ""  #: what to expect past the training length, in a few words
+    extrapolation: ClassVar[str] = ""  #: what to expect past the training length, in a few words
     not_names: ClassVar[Mapping[str, str]] = {}  #: what people look for by name though it is an option -> how to ask
     options_elsewhere: ClassVar[Mapping[str, str]] = {}  #: other libraries' words for an option -> ours
     d_head: int = 0  #: the width of a head; 0 where a method is built for any
@@ -273,7 +273,7 @@ class NoPE(PositionEncoding):
     name = "none"
     paper = "Kazemnejad et al. 2023, arXiv:2305.19466"
     acts = "nowhere"
-    beyond = "fair to about 1.5 times"
+    extrapolation = "fair to about 1.5 times"
 
 
 # -------------------------------------------------------------------- choosing by name
@@ -351,7 +351,7 @@ class Spec:
 def _facts(cls: type[PositionEncoding]) -> dict[str, str]:
     """What a class says about its method, for people."""
     kind = "relative" if cls.relative else "absolute"
-    return {"paper": cls.paper, "acts": cls.acts, "kind": kind, "past the training length": cls.beyond}
+    return {"paper": cls.paper, "acts": cls.acts, "kind": kind, "past the training length": cls.extrapolation}
 
 
 def _spec(cls: type[PositionEncoding], options: dict[str, Any]) -> Spec:

@@ -32,7 +32,7 @@ class FIRE(PositionEncoding):
     name = "fire"
     paper = "Li et al. 2023, arXiv:2310.04418"
     acts = "score"
-    beyond = "rises slowly"
+    extrapolation = "rises slowly"
     one_sided = True
     pair_width = 2 * WIDTH  # the network's input to each unit, and what comes out
 

@@ -28,7 +28,7 @@ class HardALiBi(PositionEncoding):
     paper = "Jelassi et al. 2024, arXiv:2402.01032"
     acts = "score"
     relative = True
-    beyond = "flat where order is local"
+    extrapolation = "flat where order is local"
 
     @checked
     def __init__(self, n_heads: int, windows: int | None = None) -> None:

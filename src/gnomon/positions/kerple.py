@@ -33,7 +33,7 @@ class Kerple(PositionEncoding):
     paper = "Chi et al. 2022, arXiv:2205.09921"
     acts = "score"
     relative = True
-    beyond = "flat"
+    extrapolation = "flat"
 
     @checked
     def __init__(self, n_heads: int, form: Form = "logarithmic") -> None:

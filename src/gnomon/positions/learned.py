@@ -27,7 +27,7 @@ class Learned(PositionEncoding):
     name = "learned"
     paper = "Gehring et al. 2017, arXiv:1705.03122"
     acts = "input"
-    beyond = "no rows: an error"
+    extrapolation = "no rows: an error"
 
     @checked
     def __init__(self, d_model: int, max_positions: int, std: float = 0.02, offset: int = 0) -> None:

@@ -29,7 +29,7 @@ class PRoPE(PositionEncoding):
     paper = "Barbero et al. 2024, arXiv:2410.06205"
     acts = "rotation"
     relative = True
-    beyond = "breaks at about 1.2 to 1.4 times"
+    extrapolation = "breaks at about 1.2 to 1.4 times"
 
     @checked
     def __init__(self, d_head: int, p: float = 0.75, base: float = 10000.0, pairing: Pairing = "half") -> None:

@@ -31,7 +31,7 @@ class RoPE(PositionEncoding):
     paper = "Su et al. 2021, arXiv:2104.09864"
     acts = "rotation"
     relative = True
-    beyond = "breaks at about 1.2 to 1.4 times"
+    extrapolation = "breaks at about 1.2 to 1.4 times"
     not_names: ClassVar[Mapping[str, str]] = {kind: how_to_ask(kind) for kind in SCALINGS}
     options_elsewhere: ClassVar[Mapping[str, str]] = {
         "theta": "base", "rope_theta": "base", "rope_scaling": "scaling", "factor": "scaling",

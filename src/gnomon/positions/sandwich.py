@@ -29,7 +29,7 @@ class SandwichBias(PositionEncoding):
     paper = "Chi et al. 2022, arXiv:2212.10356"
     acts = "score"
     relative = True
-    beyond = "nearly flat"
+    extrapolation = "nearly flat"
 
     @checked
     def __init__(self, n_heads: int, width: int = 128, base: float = 10000.0) -> None:

@@ -30,7 +30,7 @@ class Sinusoidal(PositionEncoding):
     name = "sinusoidal"
     paper = "Vaswani et al. 2017, arXiv:1706.03762"
     acts = "input"
-    beyond = "breaks after some 50 tokens"
+    extrapolation = "breaks after some 50 tokens"
 
     @checked
     def __init__(self, d_model: int, base: float = 10000.0, table: Table = "interleaved") -> None:

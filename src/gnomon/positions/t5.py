@@ -26,7 +26,7 @@ class T5(PositionEncoding):
     paper = "Raffel et al. 2020, arXiv:1910.10683"
     acts = "score"
     relative = True
-    beyond = "rises slowly"
+    extrapolation = "rises slowly"
 
     @checked
     def __init__(
