@@ -17,7 +17,8 @@ from gnomon.errors import BadValue, checked, must_be, unknown
 from gnomon.glossary import said, synonyms
 from gnomon.layout import Layout, layout_of
 from gnomon.norm import Norm, build_norm
-from gnomon.positions.base import PositionEncoding, Spec, get, own_draws, wide
+from gnomon.positions.base import PositionEncoding, Spec, own_draws, wide
+from gnomon.positions.registry import get
 from gnomon.shapes import Float, Int
 from gnomon.trace import Trace
 

@@ -1,4 +1,4 @@
-"""What a position encoding is, and the registry from which one is chosen by name.
+"""What a position encoding is, and a choice of one that a model builds.
 
 A method may act in three places; a class overrides only the hooks of the places where its method acts:
 
@@ -7,23 +7,21 @@ A method may act in three places; a class overrides only the hooks of the places
     3  score      score = q . k^T * scale + bias(h, q_pos, k_pos)        alibi, t5, kerple
 
 The base class overrides none of them: it is NoPE (Kazemnejad et al. 2023, arXiv:2305.19466), a Transformer without
-position. A new encoding is one file with one final subclass; importing the file is the registration.
+position. A new encoding is one file with one final subclass; importing the file is the registration (`registry.py`).
 """
 
-import importlib
 import inspect
-import pkgutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, Protocol, Self, get_type_hints, runtime_checkable
+from typing import Any, ClassVar, Literal, Self
 
 import torch
 from torch import Tensor, nn
 
-from gnomon.errors import BadValue, must_be, unknown, wrong
-from gnomon.glossary import said, synonyms
+from gnomon.errors import BadValue, must_be, wrong
+from gnomon.glossary import said
 from gnomon.layout import Layout, Positions, check_layouts, layout_of, visible
 from gnomon.shapes import Bool, Float, Int
 from gnomon.show import card, matrix_image
@@ -276,7 +274,7 @@ class NoPE(PositionEncoding):
     extrapolation = "fair to about 1.5 times"
 
 
-# -------------------------------------------------------------------- choosing by name
+# -------------------------------------------------------------------- chosen, not yet built
 
 
 @dataclass(frozen=True)
@@ -302,13 +300,13 @@ class Spec:
 
     def takes(self, option: str) -> bool:
         """Whether its class has this option."""
-        return option in _parameters(self.cls)
+        return option in parameters_of(self.cls)
 
     def build(self, **sizes: Any) -> PositionEncoding:
         """Build the module. `sizes` are the model's (d_model, d_head, n_heads, causal, max_positions ...): the class
         takes those its constructor names, options given by hand win. Random parameters come from a stream of their
         own, so that the rest of a model starts with the same weights under every encoding."""
-        wanted = _parameters(self.cls)
+        wanted = parameters_of(self.cls)
         missing = [
             p
             for p, default in wanted.items()
@@ -329,7 +327,7 @@ class Spec:
 
     def with_options(self, **options: Any) -> Self:
         """The same choice with options added, those already given by hand kept."""
-        known = _parameters(self.cls)
+        known = parameters_of(self.cls)
         return type(self)(
             self.cls, MappingProxyType({**{k: v for k, v in options.items() if k in known}, **self.options})
         )
@@ -368,73 +366,11 @@ def own_draws() -> Iterator[None]:
         yield
 
 
-def _parameters(cls: type[PositionEncoding]) -> dict[str, Any]:
+def parameters_of(cls: type[PositionEncoding]) -> dict[str, Any]:
     """The constructor's parameters and their defaults; none for a class that has no constructor of its own."""
     if cls.__init__ is nn.Module.__init__:
         return {}
     return {p.name: p.default for p in list(inspect.signature(cls.__init__).parameters.values())[1:]}
-
-
-def _kinds(cls: type[PositionEncoding]) -> dict[str, Any]:
-    """The annotations of the constructor, where they can be read."""
-    try:
-        return get_type_hints(cls.__init__)
-    except NameError:  # of a class of one's own
-        return {}
-
-
-def _discover() -> None:
-    """Import every file of this package, so that a file dropped in is known without being listed anywhere."""
-    package = importlib.import_module(__package__ or "gnomon.positions")
-    for module in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"{package.__name__}.{module.name}")
-
-
-def names() -> list[str]:
-    """The names of all known encodings, "none" first, then alphabetical."""
-    _discover()
-    return sorted(_REGISTRY, key=lambda n: (n != "none", n))
-
-
-def encoding(name: str) -> type[PositionEncoding]:
-    """The class behind a name, whether it is written rope, RoPE or ROPE."""
-    how = f"one of {', '.join(sorted(_REGISTRY))}; a model takes a ready object as it is"
-    must_be("the name of a position encoding", name, str, how)
-    if name not in _REGISTRY:
-        _discover()
-    same = {known.casefold(): cls for known, cls in _REGISTRY.items()}
-    cls = _REGISTRY.get(name) or same.get(name.casefold())
-    if cls is not None:
-        return cls
-    for other in _REGISTRY.values():
-        if told := other.not_names.get(name.casefold()):
-            raise BadValue(f"{name!r} is no position encoding: {told}")
-    raise unknown("position encoding", name, _REGISTRY, synonyms())
-
-
-def get(name: str, **options: Any) -> Spec:
-    """Choose an encoding by name: `get("rope", base=1e6)`. The model builds it, or you do with `.build(...)`.
-
-    Raises BadValue for an unknown name or option, listing the known ones, and for a value that no model could use.
-    """
-    cls = encoding(name)
-    known, kinds = _parameters(cls), _kinds(cls)
-    for option in options:
-        if option not in known:
-            raise unknown(f"option of {cls.name}", option, known, cls.options_elsewhere)
-    cls.check_options(options)
-    for option in kinds.keys() & options.keys():
-        must_be(option, options[option], kinds[option])
-    plain = {k: v.to_dict() if isinstance(v, PlainData) else v for k, v in options.items()}
-    return Spec(cls, MappingProxyType(plain))
-
-
-@runtime_checkable
-class PlainData(Protocol):
-    """An option that is an object of its own; a Spec keeps it as data, which can be saved."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
 
 
 def wide(dtype: torch.dtype) -> torch.dtype:
@@ -442,6 +378,4 @@ def wide(dtype: torch.dtype) -> torch.dtype:
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 
-__all__ = [
-    "Acts", "NoPE", "PositionEncoding", "Spec", "Tables", "encoding", "get", "names", "own_draws", "wide",
-]  # fmt: skip
+__all__ = ["Acts", "NoPE", "PositionEncoding", "Spec", "Tables", "own_draws", "parameters_of", "wide"]
