@@ -22,6 +22,7 @@ PACKAGE = ROOT / "src" / "gnomon"
 # From the ground up. A room imports from rooms below it; rooms on one floor do not know each other.
 FLOORS = (
     "shapes errors show",
+    "arrays",
     "layout device trace norm glossary checked memory",
     "data",
     "positions",

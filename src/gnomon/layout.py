@@ -6,15 +6,15 @@ needs positions, so caches, padding on either side, packing and eviction are not
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from operator import index
 from typing import Any, Literal
 
 import torch
 from torch.utils._pytree import register_pytree_node
 
-from gnomon.errors import BadValue, must_be, shown, wrong
+from gnomon.arrays import as_mask, cells, check_device, numbers, packed_fields, pieces
+from gnomon.errors import BadValue, must_be, wrong
 from gnomon.shapes import Bool, Int
-from gnomon.show import cells
+from gnomon.show import cells as shown_cells
 
 Kind = Literal["dense", "padded", "packed", "custom"]
 Positions = Int | int | float | Sequence[int | float] | Sequence[Sequence[int | float]]
@@ -31,6 +31,8 @@ class Layout:
     length  largest position + 1 of the token's own document, read only by methods whose table depends on length
     kind    known without looking at values, so that a kernel can be chosen: "dense" promises that all rows are
             alike, without padding, and that pos and step each count up by one
+    coords  (B, T, A) of tokens that sit at several coordinates (row and column of a picture; time, row and column);
+            None where every coordinate is the position, as of text. Encodings with axes read `axes(A)`
     """
 
     pos: Int
@@ -38,6 +40,7 @@ class Layout:
     doc: Int | None
     length: Int
     kind: Kind = "custom"
+    coords: Int | None = None
 
     # ------------------------------------------------------------------ constructors
 
@@ -59,7 +62,7 @@ class Layout:
 
         A tensor, an array or rows of truth values.
         """
-        mask = _as_mask(mask)
+        mask = as_mask(mask)
         pos = (mask.cumsum(1) - 1).clamp(min=0)
         length = mask.sum(1, keepdim=True).expand_as(pos)
         return Layout(pos, pos, torch.where(mask, 0, -1), length, "padded")
@@ -68,17 +71,7 @@ class Layout:
     def packed(lengths: Sequence[Sequence[int]], device: torch.device | str | None = None) -> "Layout":
         """Several documents a row, one after another: `packed([[3, 2], [4]])`. The tail of a shorter row is padding."""
         check_device(device)
-        lengths = _rows_of_lengths(lengths)
-        T = max(sum(row) for row in lengths)
-        pos, step, doc, length = (torch.zeros(len(lengths), T, dtype=torch.long) for _ in range(4))
-        doc -= 1
-        for b, row in enumerate(lengths):
-            start = 0
-            for d, n in enumerate(row):
-                here = slice(start, start + n)
-                pos[b, here], doc[b, here], length[b, here] = torch.arange(n), d, n
-                start += n
-            step[b, :start] = torch.arange(start)
+        pos, step, doc, length = packed_fields(lengths)
         return Layout(pos, step, doc, length, "packed").to(device or pos.device)
 
     @staticmethod
@@ -88,7 +81,7 @@ class Layout:
         `n` is one number, or one per row. A prefix must reach the model in one call; it cannot be split into chunks.
         """
         lengths = [n] if type(n) is int else n
-        rows = _numbers("n", lengths, "one whole number, or one for each row: gn.Layout.prefix(n, T)", device)
+        rows = numbers("n", lengths, "one whole number, or one for each row: gn.Layout.prefix(n, T)", device)
         must_be("T", T, int)
         if rows.dim() != 1 or rows.dtype not in (torch.int64, torch.int32) or len(rows) == 0:
             raise wrong("n", n, "one whole number, or one for each row")
@@ -97,6 +90,40 @@ class Layout:
             raise BadValue(f"prefix lengths must lie between 0 and T={T}, got {rows.flatten().tolist()}")
         at = Layout.dense(len(rows), T, device)
         return replace(at, step=torch.where(at.pos < rows, rows - 1, at.pos), kind="custom")
+
+    @staticmethod
+    def grid(
+        *sizes: int,
+        batch: int = 1,
+        before: int = 0,
+        extent: float | None = None,
+        device: torch.device | str | None = None,
+    ) -> "Layout":
+        """The cells of a picture or board, row by row: `Layout.grid(8, 8)`. Any number of axes, the last runs fastest.
+
+        before   tokens in front of the grid, such as a class token; they sit at coordinates 0, so nothing turns them
+        extent   coordinates of cell middles between -extent and extent, for pictures of several sizes (DINOv3: 2 pi)
+        Position and time count in reading order; batch: rows, all alike.
+        """
+        check_device(device)
+        must_be("before", before, int)
+        here = cells(sizes, extent)
+        if before < 0:
+            raise BadValue(f"before is a number of tokens, at least 0; got {before}")
+        coords = torch.cat([here.new_zeros(before, len(sizes)), here]).to(device)
+        return Layout.dense(batch, len(coords), device).at_coords(coords)
+
+    @staticmethod
+    def mixed(rows: Sequence[Sequence[int | Sequence[int]]], device: torch.device | str | None = None) -> "Layout":
+        """Text and pictures in a row: `mixed([[5, (1, 4, 4), 3]])` is 5 tokens, a picture of 1 x 4 x 4 cells, 3 tokens.
+
+        Each piece starts after the largest coordinate so far, and a picture's cells count from there along every axis
+        (M-RoPE: Wang et al. 2024, arXiv:2409.12191, section 2.1). Positions are the largest coordinate. The tail of a
+        shorter row is padding.
+        """
+        check_device(device)
+        coords, mask = pieces(rows)
+        return Layout.padded(mask).at_coords(coords, moved=True).to(device or "cpu")
 
     @staticmethod
     def randomized(T: int, max: int, rng: torch.Generator | None = None, batch: int = 1) -> "Layout":
@@ -121,7 +148,12 @@ class Layout:
         """From the tensors Hugging Face models take: a (B, T) mask of 1 at real tokens, positions (B, T), or both.
 
         A position 0 after a row's first token begins another document, which is how packed rows are told there.
+        Positions (A, B, T) are coordinates along A axes, as M-RoPE has them, of one document a row.
         """
+        if isinstance(position_ids, torch.Tensor) and position_ids.dim() == 3:
+            ones = torch.ones_like(position_ids[0], dtype=torch.bool)
+            at = Layout.padded(ones if attention_mask is None else attention_mask)
+            return at.at_coords(position_ids.permute(1, 2, 0), moved=True)
         if attention_mask is None:
             if position_ids is None:
                 raise BadValue("from_hf needs attention_mask, position_ids or both; got neither")
@@ -148,7 +180,8 @@ class Layout:
         for several texts in one row `packed` and `from_hf`.
         """
         how = "give whole numbers such as [5, 6, 7], or rows of them"
-        pos = _numbers("positions", positions, "one number, (tokens,) or (batch, tokens) of them", device, how)
+        how = "it is a Layout already: take it as it is" if isinstance(positions, Layout) else how
+        pos = numbers("positions", positions, "one number, (tokens,) or (batch, tokens) of them", device, how)
         if pos.dtype == torch.bool:
             raise wrong("positions", positions, "numbers", "for a mask of real tokens: gn.Layout.padded(mask)")
         if pos.dim() > 2 or pos.numel() == 0 or pos.is_complex():
@@ -189,11 +222,42 @@ class Layout:
         """(B, T), true at real tokens, false at padding and unfilled slots."""
         return torch.ones_like(self.pos, dtype=torch.bool) if self.doc is None else self.doc >= 0
 
+    def axes(self, n: int) -> Int:
+        """(B, T, n): the coordinates of each token along n axes; the position, on each of them, where it has no others.
+
+        Raises BadValue where tokens sit at another number of coordinates.
+        """
+        if self.coords is None:
+            return self.pos.unsqueeze(-1).expand(-1, -1, n)
+        if self.coords.shape[-1] != n:
+            raise BadValue(
+                f"the layout places tokens along {self.coords.shape[-1]} axes, but {n} are read: lay them out along "
+                f"{n}, or choose an encoding of {self.coords.shape[-1]}"
+            )
+        return self.coords
+
+    def at_coords(self, coords: Int, moved: bool = False) -> "Layout":
+        """The same tokens at coordinates (T, A), or (B, T, A) by row. moved: positions become the largest of each."""
+        B, T = self.shape
+        expected = f"coordinates ({T}, axes) or ({B}, {T}, axes)"
+        coords = numbers("coords", coords, expected, self.device)
+        alike = coords.dim() == 2 or (coords.dim() == 3 and B == 1)
+        if coords.shape[:-1] not in ((T,), (B, T)):
+            raise wrong("coords", coords, expected)
+        coords = (coords[None] if coords.dim() == 2 else coords).expand(B, -1, -1)
+        if not moved:
+            return replace(self, coords=coords, kind=self.kind if alike else self._gapped())
+        pos = coords.amax(-1)
+        top = pos.where(self.real, -1).amax(1, keepdim=True) + 1
+        kind: Kind = "padded" if self.kind in ("dense", "padded") else self.kind
+        return replace(self, pos=pos, length=top.expand_as(pos), coords=coords, kind=kind)
+
     def _map(self, f: Any, kind: Kind | None = None) -> "Layout":
         doc = None if self.doc is None else f(self.doc)
+        coords = None if self.coords is None else f(self.coords)
         pos = f(self.pos)
         step = pos if self.step is self.pos else f(self.step)
-        return Layout(pos, step, doc, f(self.length), kind or self.kind)
+        return Layout(pos, step, doc, f(self.length), kind or self.kind, coords)
 
     def _gapped(self) -> Kind:
         """The kind of some of these tokens, where they may not follow one another."""
@@ -211,7 +275,7 @@ class Layout:
 
     def slots(self, index: Int) -> "Layout":
         """Of every row the tokens at its own indices (B, S')."""
-        return self._map(lambda x: x.gather(1, index), self._gapped())
+        return self._map(lambda x: x[torch.arange(len(index), device=index.device)[:, None], index], self._gapped())
 
     def rows(self, index: Int) -> "Layout":
         """The rows `index` (B',), in that order: what beam search and `reorder` need."""
@@ -225,7 +289,7 @@ class Layout:
             return self
         if self.shape[0] != 1:
             raise BadValue(f"the layout has {self.shape[0]} rows but the batch has {B}")
-        return self._map(lambda x: x.expand(B, -1))
+        return self._map(lambda x: x.expand(B, *x.shape[1:]))
 
     def one_row(self) -> "Layout":
         """The first row where all rows are alike by promise (dense), everything otherwise: saves work in tables."""
@@ -247,7 +311,7 @@ class Layout:
         pos, doc = self.pos[:rows, :columns], (torch.zeros_like(self.pos) if self.doc is None else self.doc)
         B, T = self.shape
         more = f"positions of {B} x {T} tokens, {self.kind}" + ("" if pos.shape == self.pos.shape else ", cut off here")
-        return cells(pos.tolist(), doc[:rows, :columns].tolist(), more)
+        return shown_cells(pos.tolist(), doc[:rows, :columns].tolist(), more)
 
     # ------------------------------------------------------------------ growing
 
@@ -284,7 +348,7 @@ class Layout:
             pos = torch.cat([self.pos, other.pos], 1)
             same = self.step is self.pos and other.step is other.pos
             step = pos if same else torch.cat([self.step, other.step], 1)
-            return Layout(pos, step, None, other.length[:, -1:].expand_as(pos), "dense")
+            return Layout(pos, step, None, other.length[:, -1:].expand_as(pos), "dense", self._coords_and(other))
         kind: Kind = other.kind if self.kind == other.kind else "custom"
         if {self.kind, other.kind} <= {"dense", "padded"}:
             kind = "padded"
@@ -295,7 +359,12 @@ class Layout:
             torch.cat([a, b], 1)
             for a, b in ((self.pos, other.pos), (self.step, other.step), (self.length, other.length))
         )
-        return Layout(pos, step, doc, length, kind)
+        return Layout(pos, step, doc, length, kind, self._coords_and(other))
+
+    def _coords_and(self, other: "Layout") -> Int | None:
+        """The coordinates of these tokens and of others; None where all are positions."""
+        known = [at.coords.shape[-1] for at in (self, other) if at.coords is not None]
+        return torch.cat([at.axes(known[0]) for at in (self, other)], 1) if known else None
 
 
 def sees(q: Layout, k: Layout, causal: bool = True, window: int | None = None, sink_tokens: int = 0) -> Bool:
@@ -337,15 +406,6 @@ def layout_of(
     return at
 
 
-def check_device(device: object) -> None:
-    """Raise BadValue unless torch has such a device, or None was given."""
-    must_be("device", device, torch.device | str | None, "such as 'cpu' or 'cuda:0'")
-    try:
-        torch.device(device) if isinstance(device, str) else None
-    except RuntimeError as error:
-        raise wrong("device", device, "a device of torch, such as 'cpu' or 'cuda:0'") from error
-
-
 def check_layouts(**given: object) -> None:
     """Raise BadValue, naming it, for anything else where a Layout belongs."""
     for name, at in given.items():
@@ -372,57 +432,15 @@ def visible(q: Layout, k: Layout, causal: bool = True, window: int | None = None
     return sees(q.as_queries(), k.as_keys(), causal, window, sink_tokens)
 
 
-def _as_mask(mask: Any) -> Bool:
-    """A (B, T) mask of truth values; 0/1 integers are taken, floats (additive masks?) and other numbers refused."""
-    expected, how = "(batch, tokens) truth values", "true or 1 at real tokens, false or 0 at padding: [[1, 1, 0]]"
-    found = _numbers("a padding mask", mask, expected, None, how)
-    if found.dim() != 2:
-        raise BadValue(f"a padding mask has shape (batch, tokens), got {tuple(found.shape)}; {how}")
-    if found.dtype == torch.bool:
-        return found
-    if found.dtype.is_floating_point or bool(((found != 0) & (found != 1)).any()):
-        raise BadValue(
-            f"a padding mask holds true/1 at real tokens and false/0 at padding, got {found.dtype} "
-            f"with values from {found.min().item()} to {found.max().item()}"
-        )
-    return found.bool()
+def _flatten(at: Layout) -> tuple[list[Any], tuple[Kind, bool, bool]]:
+    some = [x for x in (at.doc, at.coords) if x is not None]
+    return [at.pos, at.step, at.length, *some], (at.kind, at.doc is not None, at.coords is not None)
 
 
-def _numbers(
-    name: str, given: Any, expected: str, device: torch.device | str | None = None, how: str = ""
-) -> torch.Tensor:
-    """A tensor of what was given as a tensor, an array, a number or (nested) lists of numbers."""
-    check_device(device)
-    if isinstance(given, torch.Tensor):
-        return given if device is None else given.to(device)
-    if isinstance(given, Layout):
-        raise wrong(name, given, expected, "it is a Layout already: take it as it is")
-    try:
-        return torch.as_tensor(given, device=device)
-    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
-        raise wrong(name, given, expected, how) from error
-
-
-def _rows_of_lengths(lengths: Any) -> list[list[int]]:
-    """Rows of lengths of documents, checked."""
-    try:
-        rows = [[index(n) for n in row] for row in lengths]
-    except TypeError as error:
-        raise wrong(
-            "lengths", lengths, "rows of document lengths", "one row of 3 and 2 tokens is Layout.packed([[3, 2]])"
-        ) from error
-    if not rows or any(n < 1 for row in rows for n in row):
-        raise BadValue(f"packed lengths must be rows of positive document lengths, got {shown(lengths)}")
-    return rows
-
-
-def _flatten(at: Layout) -> tuple[list[Any], Kind]:
-    return [at.pos, at.step, at.length, *([] if at.doc is None else [at.doc])], at.kind
-
-
-def _unflatten(fields: Any, kind: Any) -> Layout:
-    pos, step, length, *doc = fields
-    return Layout(pos, step, doc[0] if doc else None, length, kind)
+def _unflatten(fields: Any, static: Any) -> Layout:
+    pos, step, length, *some = fields
+    kind, has_doc, has_coords = static
+    return Layout(pos, step, some[0] if has_doc else None, length, kind, some[-1] if has_coords else None)
 
 
 register_pytree_node(Layout, _flatten, _unflatten)
