@@ -23,7 +23,7 @@ PACKAGE = ROOT / "src" / "gnomon"
 FLOORS = (
     "shapes errors show",
     "arrays",
-    "layout device trace norm glossary checked memory",
+    "layout device trace norm glossary checked available_memory",
     "data",
     "positions",
     "embed",

@@ -10,8 +10,8 @@ import gnomon as gn
 from gnomon.checkpoints import gguf, load, save_hf, save_model
 from gnomon.embed import InputLayer
 from gnomon.errors import BadValue
-from gnomon.models.as_built import held
 from gnomon.models.refit import retrofit
+from gnomon.models.snapshot import snapshot
 
 IDS = torch.tensor([[3, 1, 4, 1, 5, 9, 2, 6]])
 FORMATS = {
@@ -173,7 +173,7 @@ def test_a_part_of_a_subclass_that_computes_alike_is_held():
     """As torch's own wrappers make them: another class, the methods of the first."""
     model = model_of()
     model.stack.norm.__class__ = type("Sharded", (nn.RMSNorm,), {"extra_repr": lambda self: "", "_apply": None})
-    assert held(model).weights.keys() == model.state_dict().keys()
+    assert snapshot(model).weights.keys() == model.state_dict().keys()
 
 
 @pytest.mark.parametrize("form", ["run folder", "hugging face"])
@@ -192,7 +192,7 @@ def test_a_model_that_was_used_is_still_what_its_config_builds(position):
     model(IDS).sum().backward()
     model.stack.blocks[0].attention.dropout = 0.0
     model.generate([[1, 2]], max_new_tokens=2)
-    assert held(model.bfloat16()).config == model.config
+    assert snapshot(model.bfloat16()).config == model.config
 
 
 @pytest.mark.parametrize("change", [new_table, new_layer])

@@ -100,11 +100,11 @@ def test_another_demo_does_not_write_over_it(result, folder):
 
 
 def test_by_default_all_six_are_trained_the_most_telling_pair_first():
-    from gnomon.lab import Settings
+    from gnomon.lab import LabSettings
 
-    assert Settings().positions[:2] == ("alibi", "rope")
-    assert set(Settings().positions) == {"none", "sinusoidal", "learned", "rope", "alibi", "t5"}
-    assert Settings().lengths == [64, 128, 256, 512, 1024]
+    assert LabSettings().positions[:2] == ("alibi", "rope")
+    assert set(LabSettings().positions) == {"none", "sinusoidal", "learned", "rope", "alibi", "t5"}
+    assert LabSettings().lengths == [64, 128, 256, 512, 1024]
 
 
 def test_what_a_model_writes_cannot_command_the_terminal():

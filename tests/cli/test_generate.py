@@ -303,7 +303,7 @@ def test_the_next_best_texts_and_the_tree_follow(translation, translator):
 
 
 def test_a_terminal_without_unicode_gets_a_tree_in_ascii(run, monkeypatch):
-    monkeypatch.setattr("gnomon.cli.page._unicode", lambda: False)
+    monkeypatch.setattr("gnomon.cli.live_text._unicode", lambda: False)
     shown = gnomon(run, "-q", "-p", "ab", "--strategy", "beam", "--tree", *MORE).stdout
     assert "`- " in shown
     assert "─" not in shown

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from gnomon import __version__
-from gnomon.cli.letters import ERR, OUT
 from gnomon.cli.main import COMMANDS, cli
+from gnomon.cli.transliteration import ERR, OUT
 
 HEAVY = ("torch", "numpy", "matplotlib", "tokenizers", "transformers")
 

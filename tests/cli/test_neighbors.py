@@ -10,7 +10,7 @@ import gnomon as gn
 from gnomon.checkpoints import save_model
 from gnomon.cli.main import cli
 from gnomon.data import Tokenizer
-from gnomon.models.nearness import neighbors, sentence_vectors
+from gnomon.models.similarity import neighbors, sentence_vectors
 
 LINES = ["import os", "import sys", "return x", "import os", "", "return None"]
 SIZES = {"d_model": 16, "n_layers": 1, "n_heads": 2}

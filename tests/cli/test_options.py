@@ -62,14 +62,14 @@ def test_the_defaults_are_auto_and_seed_0():
 def test_the_example_of_set_is_a_setting_of_that_command():
     """Each command that takes --set names one that it has."""
     from gnomon.cli.config import load_config, plain_settings
-    from gnomon.cli.recipe import settings_of
-    from gnomon.lab import Settings
+    from gnomon.cli.train_settings import settings_of
+    from gnomon.lab import LabSettings
     from gnomon.models import preset
     from gnomon.tasks import find
 
     takes = {
         "train": lambda text: load_config(settings_of(find("text")), sets=[text]),
-        "lab": lambda text: load_config(Settings, sets=[text]),
+        "lab": lambda text: load_config(LabSettings, sets=[text]),
         "plan": lambda text: preset("mini-gpt", **plain_settings(sets=[text])),
         "inspect": lambda text: preset("mini-gpt", **plain_settings(sets=[text])),
     }

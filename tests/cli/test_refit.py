@@ -70,7 +70,7 @@ def test_a_length_that_no_machine_reads_is_refused(folder, tmp_path, run_name, t
 
 
 def test_a_table_that_no_machine_holds_is_refused(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("gnomon.memory.memory", lambda: 2**20)
+    monkeypatch.setattr("gnomon.available_memory.memory", lambda: 2**20)
     shown = run(
         "extend", folder / "learned", "--to", 200_000, "--method", "tile", "-o", tmp_path / "out", "--documents", 0
     )

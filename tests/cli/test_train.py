@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from gnomon.checkpoints import load
 from gnomon.cli.config import resolve_config
 from gnomon.cli.main import cli
-from gnomon.cli.recipe import settings_of, settled
+from gnomon.cli.train_settings import settings_of, settled
 from gnomon.data import Tokenizer
 from gnomon.positions import base as positions_base
 from gnomon.tasks import find

@@ -9,8 +9,8 @@ import pytest
 import transformers as hf
 
 from gnomon.data import Tokenizer
-from gnomon.data.pieces import BYTE_ALPHABET
 from gnomon.data.sentencepiece import BYTE, CONTROL, UNKNOWN, Piece, SentencePiece
+from gnomon.data.token_bytes import BYTE_ALPHABET
 from gnomon.errors import BadInput
 
 TEXTS = ["ab ca", "  abc\n b", "a <mask> b", "a<mask>b", "<extra_id_0> a", "x</s>y", "", "ñ 12'll, 1984!", "e\u0301"]

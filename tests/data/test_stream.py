@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tokenizers import decoders, models
 
 from gnomon.data import TextStream, Tokenizer
-from gnomon.data.pieces import BYTE_ALPHABET
+from gnomon.data.token_bytes import BYTE_ALPHABET
 from gnomon.errors import BadValue
 
 MIXED = [

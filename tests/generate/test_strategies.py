@@ -124,8 +124,8 @@ def test_strategies_are_values():
 class EveryOther(Search):
     """Writes the best token and then its own idea of what comes after: a search of four lines."""
 
-    def write(self, feed, rows, rules):
-        logits = feed.read([row.prompt_ids for row in rows])
+    def write(self, batch, rows, rules):
+        logits = batch.read([row.prompt_ids for row in rows])
         while rows:
             best = rules.must(logits, [row.history() for row in rows]).allowed.argmax(-1).tolist()
             for row, i in zip(rows, best, strict=True):
@@ -133,9 +133,9 @@ class EveryOther(Search):
                 if row.finish_reason is None:
                     yield row.take(7, 0.0, full=False)
             going = [n for n, row in enumerate(rows) if row.finish_reason is None]
-            feed.keep(going)
+            batch.keep(going)
             rows = [rows[n] for n in going]
-            logits = feed.read([row.ids[-2:] for row in rows]) if rows else None
+            logits = batch.read([row.ids[-2:] for row in rows]) if rows else None
 
 
 def test_a_search_of_ones_own_drives_the_feed_like_the_others(chain):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gnomon.data import Corpus, Tokenizer, TokenStore
-from gnomon.lab import Recipe, Report, Settings, Size
+from gnomon.lab import LabReport, LabSettings, Recipe, Size
 from gnomon.lab.experiments import experiment
 
 SENTENCE = "the dog bit the man and then a cat saw that old bird near water while rain fell on every quiet roof"
@@ -26,9 +26,9 @@ def corpus() -> Corpus:
 
 
 @pytest.fixture(scope="session")
-def settings() -> Settings:
+def settings() -> LabSettings:
     """Windows of 8 tokens, measured up to 32, a model of one narrow layer, four steps."""
-    return Settings(
+    return LabSettings(
         positions=("none", "sinusoidal", "learned", "rope", "alibi", "t5"),
         train_length=8,
         factors=(1, 2, 4),
@@ -57,6 +57,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def report(settings: Settings, corpus: Corpus, folder: Path) -> Report:
+def report(settings: LabSettings, corpus: Corpus, folder: Path) -> LabReport:
     """What a finished experiment found."""
     return experiment(settings, corpus, folder, workers=1)

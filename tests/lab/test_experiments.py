@@ -23,7 +23,7 @@ from gnomon.lab import worker as worker_module
 from gnomon.lab.experiments import experiment, workers_for
 from gnomon.lab.pool import run_jobs
 from gnomon.lab.prepare import claim, finished, holds_another, prepare
-from gnomon.lab.reading import facts
+from gnomon.lab.summary import facts
 from gnomon.lab.trial import MEASURED, Job, Measured
 from gnomon.positions import PositionEncoding
 

@@ -11,15 +11,15 @@ import pytest
 from gnomon.data import NGramBaseline
 from gnomon.errors import BadInput
 from gnomon.glossary import LANGUAGES, glossary, words
-from gnomon.lab import Sample
+from gnomon.lab import TextSample
 from gnomon.lab.analysis import published_kind
 from gnomon.lab.bootstrap import Interval
 from gnomon.lab.figures import COLOURS, NARROW, WIDE, by_position, extrapolation, look, png, svg
 from gnomon.lab.page import page
 from gnomon.lab.prepare import prepare
 from gnomon.lab.published import CURVES
-from gnomon.lab.reading import comparison, percents, ranked, reasons, summary, verdict
 from gnomon.lab.report import Place, _places
+from gnomon.lab.summary import comparison, percents, ranked, reasons, summary, verdict
 from gnomon.positions import encoding, names
 
 
@@ -141,7 +141,7 @@ def test_a_different_beginning_is_said_aloud(report):
 @pytest.fixture(scope="module")
 def saved(report, tmp_path_factory):
     folder = tmp_path_factory.mktemp("saved")
-    told = replace(report, sample=Sample("rope", "def <x>", "():\n    pass"))
+    told = replace(report, sample=TextSample("rope", "def <x>", "():\n    pass"))
     told.save(folder)
     return folder
 
@@ -211,7 +211,7 @@ def test_names_cannot_break_the_page(report):
 
 
 def test_the_same_report_gives_the_same_files(report, saved):
-    told = replace(report, sample=Sample("rope", "def <x>", "():\n    pass"))
+    told = replace(report, sample=TextSample("rope", "def <x>", "():\n    pass"))
     assert page(told) == (saved / "report.html").read_text()
 
 
@@ -283,7 +283,7 @@ def test_a_long_name_leaves_room_for_the_curves(report, size):
 @pytest.mark.parametrize("lang", LANGUAGES)
 def test_the_page_and_the_table_speak_the_language_asked_for(report, lang):
     """Every text that a page shows by itself is the language's, and no number has another language's point."""
-    told = replace(report, sample=Sample("rope", "def ", "():\n    pass"))
+    told = replace(report, sample=TextSample("rope", "def ", "():\n    pass"))
     html, text, w = page(told, lang), told.table(lang=lang), words("lab", lang)
     assert f'<html lang="{lang}">' in html
     for key in ("h_numbers", "h_each", "h_positions", "h_costs", "h_sample", "h_done", "footer", "curves_x"):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import gnomon as gn
 from gnomon.errors import BadValue
-from gnomon.lab import Recipe, Settings
+from gnomon.lab import LabSettings, Recipe
 from gnomon.lab.settings import as_texts, label, parse, split
 
 SPECS = st.one_of(
@@ -49,7 +49,7 @@ def test_what_names_no_encoding_is_refused(text, says):
 
 
 def test_settings_survive_being_written_as_json(settings):
-    assert Settings.from_dict(json.loads(json.dumps(settings.to_dict()))) == settings
+    assert LabSettings.from_dict(json.loads(json.dumps(settings.to_dict()))) == settings
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_settings_that_cannot_be_right_are_refused(settings, changes, says):
 
 
 def test_the_training_length_is_always_measured_first():
-    assert Settings(train_length=8, factors=(4, 2)).lengths == [8, 16, 32]
+    assert LabSettings(train_length=8, factors=(4, 2)).lengths == [8, 16, 32]
 
 
 def test_ways_to_combine_multiply_the_encodings_of_the_input_alone(settings):
@@ -93,17 +93,17 @@ def test_trials_have_folders_of_their_own(settings):
 
 def test_tables_fit_the_training_length_unless_a_size_is_given_by_hand():
     """T5's far buckets and rows of a learned table that training never reaches would hold noise."""
-    settings = Settings(train_length=16)
+    settings = LabSettings(train_length=16)
     assert settings.fitted("t5").options == {"max_distance": 8, "n_buckets": 8}
     assert settings.fitted("t5(max_distance=40)").options == {"max_distance": 40, "n_buckets": 8}
     assert settings.fitted("learned").options == {"max_positions": 16}
     assert settings.fitted("rope").options == {}
-    assert Settings(train_length=64).fitted("t5").options == {"max_distance": 32, "n_buckets": 32}
+    assert LabSettings(train_length=64).fitted("t5").options == {"max_distance": 32, "n_buckets": 32}
 
 
 @pytest.mark.parametrize("length", [4, 5, 8, 31, 64, 512])
 def test_training_shows_every_bucket_of_t5_and_a_range_of_distances_to_the_last(length):
-    t5 = Settings(train_length=length).fitted("t5").build(n_heads=2)
+    t5 = LabSettings(train_length=length).fitted("t5").build(n_heads=2)
     buckets = t5.bucket(-torch.arange(length)).tolist()
     assert set(buckets) == set(t5.bucket(-torch.arange(16 * length)).tolist())
     assert buckets.count(buckets[-1]) >= length // 2

@@ -6,7 +6,7 @@ import torch
 from matplotlib.text import Annotation
 
 import gnomon as gn
-from gnomon.models.nearness import plane
+from gnomon.models.similarity import plane
 from gnomon.plots.vector_map import vector_map
 
 

@@ -9,7 +9,7 @@ import torch
 
 import gnomon as gn
 from gnomon.positions import ALiBi, RoPE, Sinusoidal
-from gnomon.positions.waves import angles
+from gnomon.positions.frequencies import angles
 
 FAR = 131_072
 SIZES = {"d_model": 64, "d_head": 64, "n_heads": 8, "causal": True, "max_positions": 64}

@@ -22,7 +22,7 @@ class Cache(ABC):
     """What the kinds share. `at` is the Layout of the committed tokens, None while empty.
 
     `memory` is what cross-attention looks at, set once by whoever encoded the source. `history` is every id that was
-    read and where, kept for encodings that may have to read them again (see `models.reread`), else None.
+    read and where, kept for encodings that may have to read them again (see `models.recompute`), else None.
     """
 
     def __init__(self) -> None:

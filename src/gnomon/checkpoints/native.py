@@ -19,16 +19,16 @@ import torch
 from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
-from gnomon.checkpoints.drafts import WEIGHTS, cut_short, draft
+from gnomon.checkpoints.staging import WEIGHTS, cut_short, draft
 from gnomon.checkpoints.weights import Weights, enough, faults, give
 from gnomon.data import Tokenizer
 from gnomon.data.lock import check_name
 from gnomon.device import DTYPES, resolve_device, resolve_dtype
 from gnomon.errors import BadInput, BadValue, checked, unknown
 from gnomon.models import Model, ModelConfig
-from gnomon.models.as_built import held
 from gnomon.models.meta import on_meta
-from gnomon.models.names import plain_name
+from gnomon.models.snapshot import snapshot
+from gnomon.models.weight_names import plain_name
 from gnomon.positions import names
 
 FORMAT = 1  # goes up when an older Gnomon could not read the folder
@@ -57,7 +57,7 @@ def write_model(model: nn.Module, new: Path, tokenizer: Tokenizer | None = None,
     """Write the files of a model into a draft; the training step it is from goes into the header of the weights."""
     inner = unwrapped(model)
     tokenizer = inner.tokenizer if tokenizer is None else tokenizer
-    whole = held(inner, tokenizer)
+    whole = snapshot(inner, tokenizer)
     about = {
         "format": FORMAT,
         "dtype": _common_dtype(whole.weights),
@@ -282,7 +282,7 @@ def fill(model: nn.Module, tensors: Mapping[str, Tensor], source: Path) -> None:
 
     Raises BadInput, and changes nothing, unless names, shapes and dtypes all fit; it lists those that do not.
     """
-    own = held(unwrapped(model)).weights
+    own = snapshot(unwrapped(model)).weights
     kinds = {name: _kind(tuple(tensor.shape), tensor.dtype) for name, tensor in tensors.items()}
     named = _matched(own, kinds, source)
     with torch.no_grad():

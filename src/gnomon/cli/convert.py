@@ -33,7 +33,7 @@ def command(model: str, to: str, output: Path, dtype: str | None, family: str | 
     written over: OUT must not be there yet, or be an empty folder.
     """
     from gnomon.checkpoints import convert, load
-    from gnomon.checkpoints.converting import possible
+    from gnomon.checkpoints.conversion import possible
 
     kind: Any = to
     precision: Any = dtype

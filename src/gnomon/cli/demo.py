@@ -46,11 +46,11 @@ def command(
     `gnomon lab` does the same with text, encodings and settings of your own.
     """
     from gnomon.data import Corpus
-    from gnomon.lab import Settings
-    from gnomon.lab.reading import listed
-    from gnomon.lab.writing import best_model, write
+    from gnomon.lab import LabSettings
+    from gnomon.lab.samples import best_model, write
+    from gnomon.lab.summary import listed
 
-    settings = Settings(seed=seed)
+    settings = LabSettings(seed=seed)
     if positions is not None:
         settings = replace(settings, positions=positions)
     if length is not None:

@@ -48,7 +48,7 @@ def command(
     one with 95 % confidence, as far as the choice of the held-out part goes.
     """
     from gnomon.device import set_threads
-    from gnomon.tasks.measured import measured
+    from gnomon.tasks.run_evaluation import measured
 
     set_threads(threads)
     kind, evaluation = measured(run, data, device, dtype, quiet)

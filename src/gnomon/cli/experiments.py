@@ -15,7 +15,7 @@ from gnomon.glossary import Words, words
 
 if TYPE_CHECKING:
     from gnomon.data import Corpus
-    from gnomon.lab import Report, Settings
+    from gnomon.lab import LabReport, LabSettings
     from gnomon.lab.prepare import Lab
 
 
@@ -34,7 +34,7 @@ def numbers(ctx: click.Context, param: click.Parameter, value: str | None) -> tu
         raise click.BadParameter(f"{value!r} is not a list of whole numbers such as 1,2,4", ctx, param) from None
 
 
-def free_folder(name: str, settings: "Settings") -> Path:
+def free_folder(name: str, settings: "LabSettings") -> Path:
     """runs/<name>, or the first of its numbered namesakes that does not hold another experiment."""
     from gnomon.lab.prepare import holds_another
 
@@ -44,8 +44,8 @@ def free_folder(name: str, settings: "Settings") -> Path:
 
 
 def perform(
-    settings: "Settings", corpus: "Corpus", folder: Path, workers: int | None, resume: bool, quiet: bool, lang: str
-) -> "Report":
+    settings: "LabSettings", corpus: "Corpus", folder: Path, workers: int | None, resume: bool, quiet: bool, lang: str
+) -> "LabReport":
     """Prepare the experiment, say what will happen, do it; meanwhile nobody else writes into the folder."""
     from gnomon.data import locked
     from gnomon.lab.experiments import perform, workers_for
@@ -62,7 +62,7 @@ def perform(
 
 def _plan(lab: "Lab", workers: int, w: Words) -> str:
     from gnomon.lab.budget import estimate, seconds_per_step
-    from gnomon.lab.reading import listed
+    from gnomon.lab.summary import listed
 
     s, corpus = lab.settings, lab.about
     trials = s.trials()
@@ -100,7 +100,7 @@ def _way_on(folder: Path, w: Words) -> Iterator[None]:
         raise
 
 
-def show(report: "Report", folder: Path, quiet: bool, lang: str) -> None:
+def show(report: "LabReport", folder: Path, quiet: bool, lang: str) -> None:
     """Print the table, and where everything is."""
     click.echo(report.table(colour=sys.stdout.isatty(), lang=lang))
     if quiet:

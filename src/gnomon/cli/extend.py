@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from gnomon.available_memory import room_for
 from gnomon.cli.config import plain_settings
 from gnomon.cli.options import (
     TOKENS,
@@ -15,9 +16,8 @@ from gnomon.cli.options import (
     quiet_option,
     threads_option,
 )
-from gnomon.cli.refitting import FORMATS, before_and_after, measure_options, report, save
+from gnomon.cli.position_change import FORMATS, before_and_after, measure_options, report, save
 from gnomon.glossary import said
-from gnomon.memory import room_for
 
 TAKEN = ("model", "to", "method", "trained", "kind")  # what the arguments say
 
@@ -62,7 +62,7 @@ def command(
     Methods for RoPE are linear, ntk, yarn, llama3 and dynamic; for a learned table interpolate, tile and zero.
     """
     from gnomon.checkpoints import load
-    from gnomon.checkpoints.drafts import free
+    from gnomon.checkpoints.staging import free
     from gnomon.device import set_threads
     from gnomon.models.refit import extend
     from gnomon.plots.picture import picture_format

@@ -18,6 +18,7 @@ from gnomon.cli.decoding import (
     strategy_of,
 )
 from gnomon.cli.failures import INTERRUPTED
+from gnomon.cli.live_text import LiveText
 from gnomon.cli.options import (
     also_called,
     device_option,
@@ -30,7 +31,6 @@ from gnomon.cli.options import (
     threads_option,
 )
 from gnomon.cli.output import print_json
-from gnomon.cli.page import Page
 from gnomon.errors import BadInput, BadValue, GnomonError
 from gnomon.glossary import words
 
@@ -148,7 +148,7 @@ class Desk:
                 page.close()
                 click.echo(f"gnomon: error: {error}", err=True)
 
-    def _generate(self, page: Page, prompt: str | None, source: str | None) -> None:
+    def _generate(self, page: LiveText, prompt: str | None, source: str | None) -> None:
         from gnomon.generate import generate
 
         p, n = self.ctx.params, self.ctx.params["count"]
@@ -168,12 +168,12 @@ class Desk:
         )
         page.close(results, p["tree"], p["logprobs"])
 
-    def _page(self, head: str) -> Page:
+    def _page(self, head: str) -> LiveText:
         p = self.ctx.params
         assert self.model.tokenizer is not None
-        return Page(head, p["count"], p["seed"], not p["as_json"], p["quiet"], self.model.tokenizer, p["lang"])
+        return LiveText(head, p["count"], p["seed"], not p["as_json"], p["quiet"], self.model.tokenizer, p["lang"])
 
-    def _print(self, page: Page, prompt: str | None, source: str | None) -> None:
+    def _print(self, page: LiveText, prompt: str | None, source: str | None) -> None:
         about = {"prompt": prompt} if source is None else {"source": source, "prompt": prompt}
         print_json({**about, "texts": page.report(self.ctx.params["tree"]), "seconds": page.seconds()})
 

@@ -74,7 +74,7 @@ def command(
     it, and --text is read byte by byte. Without --text it says what kind of position the model has, and how far that
     reaches.
     """
-    from gnomon.cli.inspected import written
+    from gnomon.cli.inspection_text import written
     from gnomon.device import resolve_device, set_threads
     from gnomon.plots import inspect
     from gnomon.plots.picture import picture_format

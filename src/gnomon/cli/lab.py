@@ -79,15 +79,15 @@ def command(
     setting can be given as --set model.d_model=256 or --set train.lr_of.rope=1e-3, or in a TOML file.
     """
     from gnomon.data import Corpus
-    from gnomon.lab import Settings
+    from gnomon.lab import LabSettings
     from gnomon.lab.budget import steps_for
 
     flags = typed_flags(ctx, FLAGS)
     if minutes is not None:
         if "train.steps" in flags:
             raise BadValue("--steps and --minutes both say how long to train: give one of them")
-        flags["train.steps"] = steps_for(minutes, load_config(Settings, config_file, settings, flags), workers)
-    asked = load_config(Settings, config_file, settings, flags)
+        flags["train.steps"] = steps_for(minutes, load_config(LabSettings, config_file, settings, flags), workers)
+    asked = load_config(LabSettings, config_file, settings, flags)
     folder = output or free_folder("lab", asked)
     corpus = Corpus.open([*text, *more_text] or "stdlib", text_key)
     report = perform(asked, corpus, folder, workers, resume, quiet or as_json, lang)

@@ -16,7 +16,7 @@ from click.shell_completion import CompletionItem
 
 from gnomon import __version__
 from gnomon.cli.failures import failures_reported
-from gnomon.cli.letters import ERR, OUT
+from gnomon.cli.transliteration import ERR, OUT
 from gnomon.errors import shortened, unknown
 
 COMMANDS = {

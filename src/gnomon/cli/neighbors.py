@@ -15,7 +15,7 @@ from gnomon.glossary import words as texts
 
 if TYPE_CHECKING:
     from gnomon.models import Model
-    from gnomon.models.nearness import Neighbor
+    from gnomon.models.similarity import Neighbor
     from gnomon.plots.picture import Picture
 
 WIDTH = 76  # characters of a sentence that are printed
@@ -51,7 +51,7 @@ def command(
     """
     from gnomon.checkpoints import load
     from gnomon.device import set_threads
-    from gnomon.models.nearness import neighbors
+    from gnomon.models.similarity import neighbors
     from gnomon.plots.picture import picture_format
 
     if not words and drawn is None:
@@ -82,7 +82,7 @@ def command(
 
 def _tokens(model: "Model", word: str, lines: list[str] | None) -> dict[str, list[str]]:
     """The tokens whose vectors were compared; nothing of a sentence."""
-    from gnomon.models.nearness import tokenizer_of, word_ids
+    from gnomon.models.similarity import tokenizer_of, word_ids
 
     return {} if lines is not None else {"tokens": tokenizer_of(model).tokens(word_ids(model, word))}
 
@@ -118,7 +118,7 @@ def _lines(path: Path) -> list[str]:
 
 def _alike(model: "Model", queries: Sequence[str], lines: Sequence[str], top: int) -> Near:
     """The lines nearest to each query, without itself."""
-    from gnomon.models.nearness import Neighbor, nearest, sentence_vectors
+    from gnomon.models.similarity import Neighbor, nearest, sentence_vectors
 
     if blank := [query for query in queries if not query.strip()]:
         raise BadValue(f"{blank[0]!r} is no sentence")
@@ -134,7 +134,7 @@ def _map_of_tokens(model: "Model", found: Near, lang: str) -> "Picture":
     """The words with their neighbours; without words every token of the table, named where it is a word."""
     import torch
 
-    from gnomon.models.nearness import token_vectors, tokenizer_of, word_ids, word_vector, written_tokens
+    from gnomon.models.similarity import token_vectors, tokenizer_of, word_ids, word_vector, written_tokens
     from gnomon.plots.vector_map import vector_map
 
     tokenizer, table = tokenizer_of(model), token_vectors(model)
@@ -154,7 +154,7 @@ def _map_of_tokens(model: "Model", found: Near, lang: str) -> "Picture":
 
 def _map_of_sentences(model: "Model", found: Near, lines: Sequence[str], lang: str) -> "Picture":
     """The queries with their neighbours among all lines."""
-    from gnomon.models.nearness import sentence_vectors
+    from gnomon.models.similarity import sentence_vectors
     from gnomon.plots.vector_map import vector_map
 
     near = _grouped((-1 - n, [m.place for m in near]) for n, near in enumerate(found.values()))

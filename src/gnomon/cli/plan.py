@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gnomon.available_memory import scaled
 from gnomon.cli.config import plain_settings
 from gnomon.cli.options import config_options, import_option, json_option, lang_option
 from gnomon.cli.output import print_json
 from gnomon.glossary import Words, words
-from gnomon.memory import scaled
 
 if TYPE_CHECKING:
     from gnomon.models import ModelConfig

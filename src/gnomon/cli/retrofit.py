@@ -14,7 +14,7 @@ from gnomon.cli.options import (
     quiet_option,
     threads_option,
 )
-from gnomon.cli.refitting import FORMATS, before_and_after, measure_options, report, save
+from gnomon.cli.position_change import FORMATS, before_and_after, measure_options, report, save
 from gnomon.glossary import said
 
 
@@ -58,7 +58,7 @@ def command(
     before and after, so that you see what the change costs and later how much of it came back.
     """
     from gnomon.checkpoints import load
-    from gnomon.checkpoints.drafts import free
+    from gnomon.checkpoints.staging import free
     from gnomon.device import set_threads
     from gnomon.models.refit import retrofit
     from gnomon.plots.picture import picture_format

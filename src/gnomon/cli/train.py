@@ -27,10 +27,10 @@ from gnomon.glossary import translated, words
 
 if TYPE_CHECKING:
     from gnomon.cli.config import Resolved
-    from gnomon.cli.recipe import Settings
+    from gnomon.cli.train_settings import TrainSettings
     from gnomon.models import Model
     from gnomon.tasks import Kind
-    from gnomon.train import Report
+    from gnomon.train import TrainReport
 
 # The options that are settings, and the names these have in a TOML file and for --set; {task} is that of the task.
 FLAGS = {
@@ -95,7 +95,7 @@ def command(
     retrofit made.
     """
     from gnomon.cli.config import resolve_config
-    from gnomon.cli.recipe import chosen_kind, settings_of, settled
+    from gnomon.cli.train_settings import chosen_kind, settings_of, settled
     from gnomon.device import set_threads
     from gnomon.tasks import saved_kind
     from gnomon.train import read_state
@@ -127,7 +127,7 @@ def command(
 
 def _flags(ctx: click.Context, kind: "type[Kind]") -> dict[str, object]:
     """The options that were typed, under the names of this task's settings."""
-    from gnomon.cli.recipe import sources_key
+    from gnomon.cli.train_settings import sources_key
 
     flags = typed_flags(ctx, {name: key.format(task=kind.name) for name, key in FLAGS.items()})
     sources = ctx.params["sources"]
@@ -143,7 +143,7 @@ def _kinds(lang: str) -> str:
     return "\n".join(f"{name:{width}}  {translated(kind.about, lang)}" for name, kind in known.items())
 
 
-def _begun(source: str, resolved: "Resolved[Settings]") -> "Model":
+def _begun(source: str, resolved: "Resolved[TrainSettings]") -> "Model":
     """The model that is trained further; BadValue for settings that would make it another one."""
     from gnomon.checkpoints import load
 
@@ -157,9 +157,9 @@ def _begun(source: str, resolved: "Resolved[Settings]") -> "Model":
 
 
 def _start(
-    settings: "Settings", output: Path | None, device: str, quiet: bool, lang: str, begun: "Model | None" = None
-) -> "Report":
-    from gnomon.cli.recipe import free_folder, make_model, make_tokenizer
+    settings: "TrainSettings", output: Path | None, device: str, quiet: bool, lang: str, begun: "Model | None" = None
+) -> "TrainReport":
+    from gnomon.cli.train_settings import free_folder, make_model, make_tokenizer
     from gnomon.device import resolve_device
     from gnomon.train import train
     from gnomon.train.folder import new_folder
@@ -180,7 +180,7 @@ def _start(
             return train(model, task, settings.train, folder, origin=origin, quiet=quiet, lang=lang)
 
 
-def _go_on(folder: Path, resolved: "Resolved[Settings]", device: str, quiet: bool, lang: str) -> "Report":
+def _go_on(folder: Path, resolved: "Resolved[TrainSettings]", device: str, quiet: bool, lang: str) -> "TrainReport":
     from gnomon.data import Tokenizer
     from gnomon.tasks import saved_kind
     from gnomon.train import read_state, resume
@@ -218,7 +218,7 @@ def _tell(text: str, quiet: bool) -> None:
         click.echo(text, err=True)
 
 
-def _as_json(report: "Report") -> dict[str, Any]:
+def _as_json(report: "TrainReport") -> dict[str, Any]:
     return {
         "run": report.folder,
         "steps": report.steps,
@@ -229,7 +229,7 @@ def _as_json(report: "Report") -> dict[str, Any]:
     }
 
 
-def _written(report: "Report", again: str, lang: str) -> str:
+def _written(report: "TrainReport", again: str, lang: str) -> str:
     from gnomon.tasks import saved_kind
     from gnomon.train import read_state
 

@@ -13,9 +13,9 @@ from typing import Any
 import jinja2
 from jinja2.meta import find_undeclared_variables
 
-from gnomon.data.library import hidden_name
 from gnomon.data.sandbox import BUDGET, MARK, PER_LETTER, Sandbox
 from gnomon.data.tokenizer import Tokenizer
+from gnomon.data.tokenizers_library import hidden_name
 from gnomon.errors import BadInput, BadValue, unknown
 
 #: {"role": "user", "content": "Hello"}; roles: "system", "user", "assistant", and what else a template knows. A content

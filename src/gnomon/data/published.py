@@ -18,9 +18,9 @@ from typing import Any
 import tokenizers
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 
-from gnomon.data.library import framed, speaking_for
+from gnomon.data.pretokenization import QWEN2, PreTokenizers, gpt2, pattern
 from gnomon.data.sentencepiece import CONTROL, SPACE, UNKNOWN, ModelFile, Piece, read_model
-from gnomon.data.words import QWEN2, Words, gpt2, pattern
+from gnomon.data.tokenizers_library import framed, speaking_for
 from gnomon.errors import BadInput, unknown
 
 END_OF_TEXT = "<|endoftext|>"
@@ -48,7 +48,7 @@ class Published:
     names: Mapping[str, str]
     around: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     asks: bool | None = None
-    words: Callable[[], Words] = gpt2
+    words: Callable[[], PreTokenizers] = gpt2
     composed: bool = False
     marked: bool = False
 

@@ -26,7 +26,7 @@ from jinja2.runtime import BlockReference, LoopContext, Macro, Undefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment, safe_range
 from jinja2.utils import Cycler, Joiner, Namespace, pass_context
 
-from gnomon.data.counted import READ, STEP, WRITE, Counted, Generation
+from gnomon.data.metering import READ, STEP, WRITE, Counted, Generation
 
 BUDGET, PER_LETTER = 10**8, 1000  #: of work: for any conversation, and more for each letter of it
 LONGEST_TEMPLATE = 2**18

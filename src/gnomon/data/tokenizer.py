@@ -19,8 +19,6 @@ import tokenizers
 from tokenizers import Regex, decoders, models, pre_tokenizers, trainers
 
 from gnomon.data.files import atomic
-from gnomon.data.library import MOST_TOKENS, frame_of, opened, speaking_for, without_controls
-from gnomon.data.pieces import BYTE_ALPHABET, Pieces, decoder_steps, tabulate
 from gnomon.data.published import (
     BPE_FILES,
     END_MARKS,
@@ -30,6 +28,8 @@ from gnomon.data.published import (
     build,
     read_folder,
 )
+from gnomon.data.token_bytes import BYTE_ALPHABET, TokenBytes, decoder_steps, tabulate
+from gnomon.data.tokenizers_library import MOST_TOKENS, frame_of, opened, speaking_for, without_controls
 from gnomon.errors import BadInput, BadValue, GnomonError, each_text, must_be, unknown, wrong
 
 UNKNOWN = "\N{REPLACEMENT CHARACTER}"
@@ -322,7 +322,7 @@ class Tokenizer:
         return unk
 
     @cached_property
-    def pieces(self) -> Pieces:
+    def pieces(self) -> TokenBytes:
         """What each id adds to a text."""
         return tabulate(self._core, self.vocab_size, self.control_ids)
 

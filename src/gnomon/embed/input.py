@@ -17,7 +17,7 @@ from gnomon.errors import BadValue, checked, must_be, unknown
 from gnomon.glossary import said, synonyms
 from gnomon.layout import Layout, layout_of
 from gnomon.norm import Norm, build_norm
-from gnomon.positions.base import PositionEncoding, Spec, own_draws, wide
+from gnomon.positions.base import PositionEncoding, Spec, forked_rng, wide
 from gnomon.positions.registry import get
 from gnomon.shapes import Float, Int
 from gnomon.trace import Trace
@@ -26,7 +26,7 @@ Combine = Literal["add", "concat"]
 UNBALANCED = 8.0  #: how many times one may be the other before it is worth a word
 
 
-class Placing(nn.Module):
+class InputEmbedding(nn.Module):
     """What happens to token vectors before the first block: types and position are added, the sum is normed."""
 
     @checked
@@ -62,12 +62,12 @@ class Placing(nn.Module):
         self.types = TokenEmbedding(n_types, d_model, None, std=size) if n_types else None
         self.position = build_at_input(position, position_dim or d_model, max_positions, size)
         widened = d_model + (position_dim or 0)
-        with own_draws():  # so that the rest of a model starts with the same weights however position comes in
+        with forked_rng():  # so that the rest of a model starts with the same weights however position comes in
             self.project = nn.Linear(widened, d_model) if combine == "concat" and self.position is not None else None
         self.norm = None if norm is None else build_norm(norm, d_model, norm_eps)
         self.drop = nn.Dropout(dropout)
 
-    def place(
+    def embed(
         self, tokens: TokenEmbedding, ids: Int, at: Layout | None, types: Int | None = None, trace: Trace | None = None
     ) -> Float:
         """ids (B, T) -> (B, T, D), with their vectors from `tokens`."""
@@ -97,7 +97,7 @@ class Placing(nn.Module):
         return self.drop(x)  # type: ignore[no-any-return]
 
 
-class InputLayer(Placing):
+class InputLayer(InputEmbedding):
     """Token vectors with their positions (S10): `InputLayer(50000, 512, position="sinusoidal", dropout=0.1)`.
 
     An encoding that acts in attention ("rope", "alibi", "t5", "none") adds nothing here.
@@ -122,7 +122,7 @@ class InputLayer(Placing):
         n_types: int = 0,
         std: float | None = None,
     ) -> None:
-        """scale, padding_id, d_embed, std: of the token table, see TokenEmbedding. The rest: see Placing."""
+        """scale, padding_id, d_embed, std: of the token table, see TokenEmbedding. The rest: see InputEmbedding."""
         tokens = TokenEmbedding(vocab_size, d_model, scale, padding_id, d_embed, std)
         super().__init__(
             d_model, position=position, max_positions=max_positions, combine=combine, position_dim=position_dim,
@@ -156,7 +156,7 @@ class InputLayer(Placing):
         self, ids: Int, at: Layout | None = None, types: Int | None = None, trace: Trace | None = None
     ) -> Float:
         """ids (B, T) -> (B, T, D). `at` says where the tokens sit (default 0..T-1); `types` (B, T) their segments."""
-        return self.place(self.tokens, ids, at, types, trace)
+        return self.embed(self.tokens, ids, at, types, trace)
 
 
 def build_at_input(
@@ -172,4 +172,4 @@ def build_at_input(
     return spec.build(d_model=d_model, std=size, **rows)
 
 
-__all__ = ["Combine", "InputLayer", "Placing"]
+__all__ = ["Combine", "InputEmbedding", "InputLayer"]

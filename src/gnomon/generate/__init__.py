@@ -4,7 +4,7 @@ from gnomon.generate.beam import Beam, DiverseBeam
 from gnomon.generate.chat import Chat
 from gnomon.generate.constraints import Constraints
 from gnomon.generate.contrastive import Contrastive
-from gnomon.generate.feed import Feed, evaluating
+from gnomon.generate.decoding_batch import DecodingBatch, evaluating
 from gnomon.generate.logits import History
 from gnomon.generate.lookup import Lookup
 from gnomon.generate.loop import Strategy, generate
@@ -23,9 +23,9 @@ __all__ = [
     "Chooser",
     "Constraints",
     "Contrastive",
+    "DecodingBatch",
     "Distribution",
     "DiverseBeam",
-    "Feed",
     "Generation",
     "Greedy",
     "History",

@@ -13,7 +13,7 @@ from math import isfinite
 import torch
 
 from gnomon.errors import BadValue, checked
-from gnomon.generate.feed import Feed
+from gnomon.generate.decoding_batch import DecodingBatch
 from gnomon.generate.hypotheses import EarlyStopping, Group, Hypothesis, Outlook, Scoring, worth
 from gnomon.generate.row import Row, Token
 from gnomon.generate.rules import Rules, View, stuck
@@ -51,9 +51,9 @@ class Beam(Search):
         """Raise BadValue for a setting that cannot be right."""
         _check(self.width, self.length_penalty, self.early_stopping, self.n_best)
 
-    def write(self, feed: Feed, rows: list[Row], rules: Rules) -> Iterator[Token]:
+    def write(self, batch: DecodingBatch, rows: list[Row], rules: Rules) -> Iterator[Token]:
         """One forward a step for all texts of all rows."""
-        return Writing(self, 1, 0.0).write(feed, rows, rules)
+        return Writing(self, 1, 0.0).write(batch, rows, rules)
 
 
 @checked
@@ -81,10 +81,10 @@ class DiverseBeam(Search):
         if not (isfinite(self.diversity) and self.diversity >= 0):
             raise BadValue(f"diversity is a cost, at least 0; got {self.diversity}")
 
-    def write(self, feed: Feed, rows: list[Row], rules: Rules) -> Iterator[Token]:
+    def write(self, batch: DecodingBatch, rows: list[Row], rules: Rules) -> Iterator[Token]:
         """One forward a step for all texts of all groups of all rows."""
         plain = Beam(self.width, self.length_penalty, self.early_stopping, self.n_best)
-        return Writing(plain, self.groups, self.diversity).write(feed, rows, rules)
+        return Writing(plain, self.groups, self.diversity).write(batch, rows, rules)
 
 
 class Task:
@@ -137,27 +137,27 @@ class Writing:
     groups: int
     diversity: float
 
-    def write(self, feed: Feed, rows: list[Row], rules: Rules) -> Iterator[Token]:
+    def write(self, batch: DecodingBatch, rows: list[Row], rules: Rules) -> Iterator[Token]:
         """Read, let every group choose, go on with what it chose."""
         tasks = [Task(row, n, self.beam, self.groups) for n, row in enumerate(rows)]
-        logits = feed.read([row.prompt_ids for row in rows])
+        logits = batch.read([row.prompt_ids for row in rows])
         if self.groups > 1:
-            feed.keep([n for n in range(len(rows)) for _ in range(self.groups)])
+            batch.keep([n for n in range(len(rows)) for _ in range(self.groups)])
             logits = logits.repeat_interleave(self.groups, 0)
         while True:
             texts = [h for task in tasks for h in task.live]
             view = rules.look(logits, [h.row.history() for h in texts])
-            self._step(tasks, view, feed.full())
+            self._step(tasks, view, batch.full())
             for task in tasks:
                 yield from task.certain() if task.live else task.finish(self.beam.n_best)
             tasks = [task for task in tasks if task.live]
             if not tasks:
                 return
-            feed.keep([h.place for task in tasks for h in task.live])
-            logits = feed.read([h.row.ids[-1:] for task in tasks for h in task.live])
+            batch.keep([h.place for task in tasks for h in task.live])
+            logits = batch.read([h.row.ids[-1:] for task in tasks for h in task.live])
 
     def _step(self, tasks: list[Task], view: View, full: list[bool]) -> None:
-        """Every group of every row goes one token further; texts are numbered as the feed holds them."""
+        """Every group of every row goes one token further; texts are numbered as the batch holds them."""
         scores, logprobs, top = view.scores().cpu(), view.logprobs().cpu(), view.best()
         first = 0
         for task in tasks:

@@ -12,7 +12,7 @@ import torch
 from torch.nn.functional import normalize
 
 from gnomon.errors import BadValue, checked
-from gnomon.generate.feed import Feed
+from gnomon.generate.decoding_batch import DecodingBatch
 from gnomon.generate.logits import top_k
 from gnomon.generate.row import Row, Token
 from gnomon.generate.rules import Rules
@@ -43,19 +43,19 @@ class Contrastive(Search):
         """Every token is read, the last one too: its state is compared."""
         return new
 
-    def write(self, feed: Feed, rows: list[Row], rules: Rules) -> Iterator[Token]:
+    def write(self, batch: DecodingBatch, rows: list[Row], rules: Rules) -> Iterator[Token]:
         """One forward a step for the candidates of all rows; it gives the next step its logits too."""
-        h = feed.hidden([row.prompt_ids for row in rows])  # (B, T, D)
-        logits = feed.logits(h[:, -1:])[:, 0]
+        h = batch.hidden([row.prompt_ids for row in rows])  # (B, T, D)
+        logits = batch.logits(h[:, -1:])[:, 0]
         states = [normalize(x[-len(row.prompt_ids) :], dim=-1) for x, row in zip(h, rows, strict=True)]
         while True:
-            view, full = rules.must(logits, [row.history() for row in rows]), feed.full()
+            view, full = rules.must(logits, [row.history() for row in rows]), batch.full()
             chances, ids = self._candidates(view.allowed)  # (B, k)
             chosen, k = [0] * len(rows), ids.shape[1]  # the most probable, where no position is left to compare at
             open_rows = [n for n in range(len(rows)) if not full[n]]
             if open_rows:
-                feed.keep([n for n in open_rows for _ in range(k)])
-                h = feed.hidden([[i] for n in open_rows for i in ids[n].tolist()])  # (B' k, 1, D)
+                batch.keep([n for n in open_rows for _ in range(k)])
+                h = batch.hidden([[i] for n in open_rows for i in ids[n].tolist()])  # (B' k, 1, D)
             for m, n in enumerate(open_rows):
                 chosen[n] = self._best(chances[n], h[m * k : (m + 1) * k, 0], states[n])
             logprobs, top = view.logprobs(), view.best()
@@ -65,9 +65,9 @@ class Contrastive(Search):
             going = {n: m * k + chosen[n] for m, n in enumerate(open_rows) if rows[n].finish_reason is None}
             if not going:
                 return
-            feed.keep(list(going.values()))
+            batch.keep(list(going.values()))
             h = h[torch.tensor(list(going.values()), device=h.device)]
-            logits = feed.logits(h)[:, 0]
+            logits = batch.logits(h)[:, 0]
             states = [torch.cat([states[n], normalize(x, dim=-1)]) for n, x in zip(going, h, strict=True)]
             rows = [rows[n] for n in going]
 

@@ -44,7 +44,7 @@ class Hypothesis:
     row: Row
     logp: float  #: the sum of its log-probabilities
     score: float
-    place: int  #: its row in the feed, or that of the text it came from
+    place: int  #: its row in the batch, or that of the text it came from
     node: int  #: its last token in the tree
 
     @property

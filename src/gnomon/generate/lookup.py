@@ -11,7 +11,7 @@ import torch
 from torch.nn.functional import one_hot
 
 from gnomon.errors import BadValue, checked
-from gnomon.generate.feed import Feed
+from gnomon.generate.decoding_batch import DecodingBatch
 from gnomon.generate.row import Row, Token
 from gnomon.generate.rules import Rules
 from gnomon.generate.search import Search
@@ -46,10 +46,10 @@ class Lookup(Search):
         """All drafted tokens."""
         return self.length
 
-    def write(self, feed: Feed, rows: list[Row], rules: Rules) -> Iterator[Token]:
+    def write(self, batch: DecodingBatch, rows: list[Row], rules: Rules) -> Iterator[Token]:
         """One forward a step for all rows, whatever each of them accepts."""
-        drafter = _Echo(self.ngram, feed.model.config.vocab_size, rules)
-        return verified(feed, rows, rules, drafter, self.strategy, self.length)
+        drafter = _Echo(self.ngram, batch.model.config.vocab_size, rules)
+        return verified(batch, rows, rules, drafter, self.strategy, self.length)
 
 
 @dataclass(frozen=True)

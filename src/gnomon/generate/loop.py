@@ -8,7 +8,7 @@ import torch
 from gnomon.attention import Cache
 from gnomon.errors import BadValue, must_be, wrong
 from gnomon.generate.constraints import NO_CONSTRAINTS, Constraints
-from gnomon.generate.feed import CacheKind, Feed
+from gnomon.generate.decoding_batch import CacheKind, DecodingBatch
 from gnomon.generate.model import LanguageModel, Marked
 from gnomon.generate.prompts import Prompts, rows_of
 from gnomon.generate.row import Ends, Generation, Row, Token
@@ -132,14 +132,14 @@ def begin(model: LanguageModel, ask: Request) -> tuple[list[Row], Iterator[Token
     ids = _prompts(model, ask.prompts, sources, goes_on=mine is not None and mine.at is not None)
     B, slots = len(ids), search.slots(ask.ends.max_new_tokens)
     cache = _cache(model, ask.cache, max(map(len, ids)) + slots, search.rollback())
-    feed = Feed(model, B, cache, held=mine is not None)
-    feed.check(ids, slots)
+    batch = DecodingBatch(model, B, cache, held=mine is not None)
+    batch.check(ids, slots)
     seeds = seeds_for(ask.seed, B)
     rows = [
         Row(n, ids[n], seeds[n], ask.ends, model.tokenizer, () if sources is None else sources[n]) for n in range(B)
     ]
-    rules = Rules(model, ask.ends, ask.constraints, ask.top_logprobs, feed.device)
-    return rows, _write(search, feed, rows, rules)
+    rules = Rules(model, ask.ends, ask.constraints, ask.top_logprobs, batch.device)
+    return rows, _write(search, batch, rows, rules)
 
 
 def _search(strategy: Strategy) -> Search:
@@ -152,15 +152,15 @@ def _search(strategy: Strategy) -> Search:
     return Stepwise(strategy)
 
 
-def _write(search: Search, feed: Feed, rows: list[Row], rules: Rules) -> Iterator[Token]:
+def _write(search: Search, batch: DecodingBatch, rows: list[Row], rules: Rules) -> Iterator[Token]:
     """The source is read once, then the search writes. A held cache is left as if it had read each row in order."""
     sources = [row.source_ids for row in rows]
     if any(sources):
-        feed.cache.memory = read_sources(feed.model, sources, feed.device)
-    apart = feed.held and not search.in_place
-    yield from search.write(feed.fork() if apart else feed, list(rows), rules)
+        batch.cache.memory = read_sources(batch.model, sources, batch.device)
+    apart = batch.held and not search.in_place
+    yield from search.write(batch.fork() if apart else batch, list(rows), rules)
     if apart:
-        feed.read([row.prompt_ids + row.ids[:-1] for row in rows])
+        batch.read([row.prompt_ids + row.ids[:-1] for row in rows])
 
 
 def _prompts(

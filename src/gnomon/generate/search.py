@@ -1,6 +1,6 @@
 """Search: the one interface of everything that writes.
 
-A search drives a feed. Whatever it looks into on the way, it hands each row its tokens in their order, and once handed
+A search drives a batch. Whatever it looks into on the way, it hands each row its tokens in their order, and once handed
 over a token stays. A strategy that only chooses among the next tokens is one too, through `Stepwise`.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gnomon.generate.feed import Feed
+from gnomon.generate.decoding_batch import DecodingBatch
 from gnomon.generate.row import Row, Token
 from gnomon.generate.rules import Rules
 from gnomon.generate.strategies import Chooser
@@ -21,8 +21,8 @@ class Search(ABC):
     in_place: ClassVar[bool] = False  #: whether it reads each token once and for all, so that a held cache can be used
 
     @abstractmethod
-    def write(self, feed: Feed, rows: list[Row], rules: Rules) -> Iterator[Token]:
-        """Continue every row until it has a finish_reason. The feed has read nothing of the prompts yet, and is this
+    def write(self, batch: DecodingBatch, rows: list[Row], rules: Rules) -> Iterator[Token]:
+        """Continue every row until it has a finish_reason. The batch has read nothing of the prompts yet, and is this
         search's to use up: read, keep, forget."""
 
     def slots(self, new: int) -> int:
@@ -41,22 +41,22 @@ class Stepwise(Search):
     chooser: Chooser
     in_place: ClassVar[bool] = True
 
-    def write(self, feed: Feed, rows: list[Row], rules: Rules) -> Iterator[Token]:
+    def write(self, batch: DecodingBatch, rows: list[Row], rules: Rules) -> Iterator[Token]:
         """One forward a step for all rows; those that have ended are read no more."""
-        logits = feed.read([row.prompt_ids for row in rows])  # (B, V)
+        logits = batch.read([row.prompt_ids for row in rows])  # (B, V)
         while True:
             view = rules.must(logits, [row.history() for row in rows])
             ids = self.chooser.choose(view.allowed, [row.rng for row in rows])  # (B,)
             logprobs = view.logprobs().gather(-1, ids[:, None])[:, 0]
-            steps = zip(rows, ids.tolist(), logprobs.tolist(), feed.full(), view.best(), strict=True)
+            steps = zip(rows, ids.tolist(), logprobs.tolist(), batch.full(), view.best(), strict=True)
             for row, token, logprob, full, top in steps:
                 yield row.take(token, logprob, full, top)
             going = [i for i, row in enumerate(rows) if row.finish_reason is None]
             if not going:
                 return
-            feed.keep(going)
+            batch.keep(going)
             rows = [rows[i] for i in going]
-            logits = feed.read([row.ids[-1:] for row in rows])
+            logits = batch.read([row.ids[-1:] for row in rows])
 
 
 __all__ = ["Search", "Stepwise"]

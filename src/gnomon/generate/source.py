@@ -6,7 +6,7 @@ import torch
 
 from gnomon.attention import Cache, Memory
 from gnomon.errors import BadValue
-from gnomon.generate.feed import evaluating
+from gnomon.generate.decoding_batch import evaluating
 from gnomon.generate.model import LanguageModel, ReadsSource, SourceSizes
 from gnomon.generate.prompts import Prompts, rows_of
 from gnomon.layout import Layout

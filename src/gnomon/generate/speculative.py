@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 
 from gnomon.errors import BadValue, checked
-from gnomon.generate.feed import Feed
+from gnomon.generate.decoding_batch import DecodingBatch
 from gnomon.generate.logits import inverse_cdf
 from gnomon.generate.model import LanguageModel, ReadsSource
 from gnomon.generate.row import Row, Token
@@ -47,11 +47,11 @@ class Speculative(Search):
         """All drafted tokens."""
         return self.length
 
-    def write(self, feed: Feed, rows: list[Row], rules: Rules) -> Iterator[Token]:
+    def write(self, batch: DecodingBatch, rows: list[Row], rules: Rules) -> Iterator[Token]:
         """One forward of the large model a step for all rows, whatever each of them accepts."""
-        self._check(feed.model, rows)
+        self._check(batch.model, rows)
         return verified(
-            feed, rows, rules, ModelDrafter(self.draft, rows, rules, self.strategy), self.strategy, self.length
+            batch, rows, rules, ModelDrafter(self.draft, rows, rules, self.strategy), self.strategy, self.length
         )
 
     def _check(self, model: LanguageModel, rows: Sequence[Row]) -> None:
@@ -73,11 +73,11 @@ class ModelDrafter(Drafter):
 
     def __init__(self, model: LanguageModel, rows: Sequence[Row], rules: Rules, strategy: Distribution) -> None:
         cache = model.cache()
-        self.feed = Feed(model, len(rows), cache, held=False)
+        self.batch = DecodingBatch(model, len(rows), cache, held=False)
         if isinstance(model, ReadsSource):
-            cache.memory = read_sources(model, [row.source_ids for row in rows], self.feed.device)
+            cache.memory = read_sources(model, [row.source_ids for row in rows], self.batch.device)
         self.rules, self.strategy = rules, strategy
-        self.rows = list(rows)  # those of the feed
+        self.rows = list(rows)  # those of the batch
         self.read: list[list[int]] = [[] for _ in rows]  # the ids that it holds of each
 
     def draft(self, rows: Sequence[Row], most: Sequence[int]) -> list[Draft]:
@@ -85,7 +85,7 @@ class ModelDrafter(Drafter):
         self._follow(rows)
         texts = [[*row.prompt_ids, *row.ids] for row in rows]
         unread = [text[len(read) :] for text, read in zip(texts, self.read, strict=True)]
-        fits = self.feed.fits(max(map(len, unread)) + max(most))
+        fits = self.batch.fits(max(map(len, unread)) + max(most))
         rooms = [room - len(ids) + 1 for room, ids in zip(fits, unread, strict=True)]  # the last one is not read
         most = [max(0, min(both)) for both in zip(most, rooms, strict=True)]
         drafts = [Draft([], []) for _ in rows]
@@ -95,7 +95,7 @@ class ModelDrafter(Drafter):
             ]
             if not any(chunk):
                 break
-            logits = self.feed.read(chunk)
+            logits = self.batch.read(chunk)
             self.read = [[*read, *ids] for read, ids in zip(self.read, chunk, strict=True)]
             asked = [n for n, ids in enumerate(chunk) if ids]
             for n in self._propose(rows, logits, drafts, asked):
@@ -105,11 +105,11 @@ class ModelDrafter(Drafter):
     def _follow(self, rows: Sequence[Row]) -> None:
         """Drop rows that have ended, and forget what was drafted and not kept."""
         places = [next(n for n, mine in enumerate(self.rows) if mine is row) for row in rows]
-        self.feed.keep(places)
+        self.batch.keep(places)
         self.rows, self.read = list(rows), [self.read[n] for n in places]
         kept = [_common(read, [*row.prompt_ids, *row.ids]) for row, read in zip(rows, self.read, strict=True)]
         wrong = [len(read) - n for read, n in zip(self.read, kept, strict=True)]
-        self.feed.forget(wrong)
+        self.batch.forget(wrong)
         self.read = [read[:n] for read, n in zip(self.read, kept, strict=True)]
 
     def _propose(

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from gnomon.attention import Cache
 from gnomon.errors import BadValue
 from gnomon.generate.constraints import NO_CONSTRAINTS, Constraints
-from gnomon.generate.feed import CacheKind
+from gnomon.generate.decoding_batch import CacheKind
 from gnomon.generate.loop import Request, Strategy, begin, ends_for
 from gnomon.generate.model import LanguageModel
 from gnomon.generate.prompts import Prompts

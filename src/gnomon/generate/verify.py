@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import torch
 
-from gnomon.generate.feed import Feed
+from gnomon.generate.decoding_batch import DecodingBatch
 from gnomon.generate.logits import History, inverse_cdf
 from gnomon.generate.row import Row, Token, Top
 from gnomon.generate.rules import Rules, check_choice
@@ -43,18 +43,18 @@ class Drafter(ABC):
 
 
 def verified(
-    feed: Feed, rows: list[Row], rules: Rules, drafter: Drafter, strategy: Distribution, length: int
+    batch: DecodingBatch, rows: list[Row], rules: Rules, drafter: Drafter, strategy: Distribution, length: int
 ) -> Iterator[Token]:
     """Continue all rows with the strategy, `length` drafted tokens at a time, in one forward of the model a step."""
     unread = [row.prompt_ids for row in rows]
     while True:
-        fits = feed.fits(max(map(len, unread)) + length + 1)
+        fits = batch.fits(max(map(len, unread)) + length + 1)
         rooms = [n - len(ids) for n, ids in zip(fits, unread, strict=True)]  # drafted tokens that could be read
         left = [row.ends.max_new_tokens - len(row.ids) - 1 for row in rows]  # besides the one drawn at the end
         drafts = drafter.draft(rows, [max(0, min(length, *both)) for both in zip(rooms, left, strict=True)])
-        h = feed.hidden([[*ids, *draft.ids] for ids, draft in zip(unread, drafts, strict=True)])
+        h = batch.hidden([[*ids, *draft.ids] for ids, draft in zip(unread, drafts, strict=True)])
         seen = max(len(draft.ids) for draft in drafts) + 1
-        logits = feed.logits(h[:, -seen:])  # (B, seen, V), each row's own at the end
+        logits = batch.logits(h[:, -seen:])  # (B, seen, V), each row's own at the end
         checks = _checks(logits, rows, drafts, rules, strategy)
         taken = []
         for row, check, room in zip(rows, checks, rooms, strict=True):
@@ -64,8 +64,8 @@ def verified(
         going = [n for n, row in enumerate(rows) if row.finish_reason is None]
         if not going:
             return
-        feed.forget([max(0, len(draft.ids) + 1 - n) for draft, n in zip(drafts, taken, strict=True)])
-        feed.keep(going)
+        batch.forget([max(0, len(draft.ids) + 1 - n) for draft, n in zip(drafts, taken, strict=True)])
+        batch.keep(going)
         rows, unread = [rows[n] for n in going], [rows[n].ids[-1:] for n in going]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from gnomon.lab.bootstrap import Bootstrap, Interval
 from gnomon.lab.protocols import Floats
 from gnomon.lab.published import CURVES
-from gnomon.lab.settings import Settings, parse
+from gnomon.lab.settings import LabSettings, parse
 from gnomon.lab.trial import Measured
 
 FLAT, BREAKS = 0.05, 0.20  # relative increase: up to FLAT a curve is flat, from BREAKS on it is broken
@@ -19,7 +19,7 @@ Kind = Literal["flat", "rises", "breaks", "n/a"]
 
 
 @dataclass(frozen=True)
-class Row:
+class EncodingResult:
     """What was found out about one encoding, all seeds together.
 
     bits       bits per byte of the targets at each length; None where the encoding has no meaning
@@ -95,13 +95,13 @@ class Scale:
     trigram: Floats
 
 
-def rows(measured: Sequence[Measured], settings: Settings, scale: Scale) -> list[Row]:
+def rows(measured: Sequence[Measured], settings: LabSettings, scale: Scale) -> list[EncodingResult]:
     """One row per encoding, in the order of the trials."""
     labels = dict.fromkeys(m.trial.label for m in measured)
     return [_row([m for m in measured if m.trial.label == label], settings, scale) for label in labels]
 
 
-def _row(seeds: Sequence[Measured], settings: Settings, scale: Scale) -> Row:
+def _row(seeds: Sequence[Measured], settings: LabSettings, scale: Scale) -> EncodingResult:
     bootstrap = scale.bootstrap
     first, cls = seeds[0], parse(seeds[0].trial.position).cls
     nats = [mean([m.found.nats[i] for m in seeds]) for i in range(len(settings.lengths))]
@@ -110,7 +110,7 @@ def _row(seeds: Sequence[Measured], settings: Settings, scale: Scale) -> Row:
     by_position = mean([m.found.by_position for m in seeds])
     assert by_position is not None
     tokens, seconds = sum(m.tokens for m in seeds), sum(m.train_seconds for m in seeds)
-    return Row(
+    return EncodingResult(
         label=first.trial.label,
         name=cls.name,
         relative=cls.relative,
@@ -158,7 +158,7 @@ def by_bucket(nats: Floats, others: Floats, edges: Sequence[int]) -> list[float 
     return [float(nats[a:b].sum() / others[a:b].sum()) if b <= len(nats) else None for a, b in pairwise(edges)]
 
 
-def holds_until(row: Row, edges: Sequence[int], train_length: int) -> int | None:
+def holds_until(row: EncodingResult, edges: Sequence[int], train_length: int) -> int | None:
     """Up to which position the loss stays within FLAT of that at the end of training's windows; None: to the end.
 
     Losses are taken over the trigram's, so that easier or harder text at some positions does not matter.
@@ -177,18 +177,28 @@ def holds_until(row: Row, edges: Sequence[int], train_length: int) -> int | None
 # ------------------------------------------------------------------ order
 
 
-def order(found: Sequence[Row], at: int) -> list[Row]:
+def order(found: Sequence[EncodingResult], at: int) -> list[EncodingResult]:
     """The rows that have a number at length index `at`, the best first."""
     return sorted((row for row in found if row.bits[at] is not None), key=lambda row: _value(row, at))
 
 
-def _value(row: Row, at: int) -> float:
+def _value(row: EncodingResult, at: int) -> float:
     bits = row.bits[at]
     assert bits is not None
     return bits.value
 
 
 __all__ = [
-    "BREAKS", "FLAT", "Kind", "Row", "buckets", "by_bucket", "holds_until", "kind_of", "mean", "order",
-    "published_kind", "rows",
+    "BREAKS",
+    "FLAT",
+    "EncodingResult",
+    "Kind",
+    "buckets",
+    "by_bucket",
+    "holds_until",
+    "kind_of",
+    "mean",
+    "order",
+    "published_kind",
+    "rows",
 ]  # fmt: skip

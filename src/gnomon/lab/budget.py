@@ -8,7 +8,7 @@ import torch
 from gnomon.device import resolve_device
 from gnomon.errors import BadValue
 from gnomon.lab.machine import cores
-from gnomon.lab.settings import Settings
+from gnomon.lab.settings import LabSettings
 from gnomon.models import DecoderOnly
 from gnomon.train import Windows, adamw, training_step
 
@@ -17,7 +17,7 @@ SLACK = 1.1  # processes side by side share memory and caches
 READING = 0.35  # of the time to train on a token, the time to read one when measuring
 
 
-def seconds_per_step(settings: Settings, vocab_size: int) -> float:
+def seconds_per_step(settings: LabSettings, vocab_size: int) -> float:
     """Time a training step of the experiment's model, without position, on as many threads as its workers have."""
     size, r = settings.model, settings.train
     before = torch.get_num_threads()
@@ -38,13 +38,13 @@ def seconds_per_step(settings: Settings, vocab_size: int) -> float:
     return statistics.median(times[1:])
 
 
-def rounds(settings: Settings, workers: int | None) -> int:
+def rounds(settings: LabSettings, workers: int | None) -> int:
     """How many models one process trains after another."""
     many = max(1, cores() // settings.threads) if workers is None else workers
     return -(-len(settings.trials()) // many)
 
 
-def steps_for(minutes: float, settings: Settings, workers: int | None) -> int:
+def steps_for(minutes: float, settings: LabSettings, workers: int | None) -> int:
     """Steps of training such that the experiment takes about so many minutes here, a sixth of them to measure."""
     if minutes <= 0:
         raise BadValue(f"minutes must be above 0, got {minutes:g}")
@@ -52,7 +52,7 @@ def steps_for(minutes: float, settings: Settings, workers: int | None) -> int:
     return max(1, round(60 * minutes * 5 / 6 / (rounds(settings, workers) * step * SLACK)))
 
 
-def estimate(settings: Settings, workers: int | None, step: float, tokens_read: int) -> tuple[float, float]:
+def estimate(settings: LabSettings, workers: int | None, step: float, tokens_read: int) -> tuple[float, float]:
     """Seconds to train and measure one model, and all. step: of one; tokens_read: by one model when it is measured."""
     per_token = step / (settings.train.batch_size * settings.train_length)
     one = SLACK * (settings.train.steps * step + READING * per_token * tokens_read)

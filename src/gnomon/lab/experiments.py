@@ -17,13 +17,13 @@ from gnomon.device import resolve_device
 from gnomon.embed.input import Combine
 from gnomon.errors import BadValue
 from gnomon.glossary import words
-from gnomon.lab.growing import Growing
+from gnomon.lab.live_table import LiveTable
 from gnomon.lab.machine import cores, machine
 from gnomon.lab.pool import run_jobs
 from gnomon.lab.prepare import Lab, Source, finished, prepare
 from gnomon.lab.progress import Progress
-from gnomon.lab.report import Report, make_report
-from gnomon.lab.settings import PUBLISHED, Recipe, Settings, Size, as_texts
+from gnomon.lab.report import LabReport, make_report
+from gnomon.lab.settings import PUBLISHED, LabSettings, Recipe, Size, as_texts
 from gnomon.lab.trial import Job, Measured
 from gnomon.lab.worker import Event
 from gnomon.positions import Spec
@@ -45,7 +45,7 @@ def extrapolation(
     workers: int | None = None,
     resume: bool = False,
     quiet: bool = True,
-) -> Report:
+) -> LabReport:
     """Train a small model under each encoding and measure it past its training length (S7).
 
     positions     names, `gn.positions.get(...)`, or text with options: "rope(base=200)"
@@ -62,7 +62,7 @@ def extrapolation(
     >>> print(report.table())  # doctest: +SKIP
     """
     train = train or Recipe()
-    settings = Settings(
+    settings = LabSettings(
         positions=as_texts(positions),
         combine=tuple(combine),
         train_length=train_length,
@@ -76,13 +76,13 @@ def extrapolation(
 
 
 def experiment(
-    settings: Settings,
+    settings: LabSettings,
     corpus: Source = STDLIB,
     folder: str | Path | None = None,
     workers: int | None = None,
     resume: bool = False,
     quiet: bool = True,
-) -> Report:
+) -> LabReport:
     """Run an experiment as its settings say; the other arguments are those of `extrapolation`."""
     with ExitStack() as stack:
         if folder is None:
@@ -91,7 +91,9 @@ def experiment(
         return perform(prepare(settings, corpus, Path(folder), quiet), workers, resume, quiet)
 
 
-def perform(lab: Lab, workers: int | None = None, resume: bool = False, quiet: bool = True, lang: str = "en") -> Report:
+def perform(
+    lab: Lab, workers: int | None = None, resume: bool = False, quiet: bool = True, lang: str = "en"
+) -> LabReport:
     """Train and measure what is left to do of a prepared experiment, and report on all of it.
 
     lang: of what is said on the way
@@ -100,7 +102,7 @@ def perform(lab: Lab, workers: int | None = None, resume: bool = False, quiet: b
     jobs = lab.jobs()
     reused = {job.trial: found for job in jobs if resume and (found := finished(job)) is not None}
     left = [job for job in jobs if job.trial not in reused]
-    many, table = workers_for(left, workers), Growing(lab, words("lab", lang))
+    many, table = workers_for(left, workers), LiveTable(lab, words("lab", lang))
     with Progress(left, quiet) as progress:
 
         def take(job: Job, event: Event) -> None:

@@ -11,8 +11,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from gnomon.glossary import Words, words
-from gnomon.lab.analysis import FLAT, Row
-from gnomon.lab.report import Report
+from gnomon.lab.analysis import FLAT, EncodingResult
+from gnomon.lab.report import LabReport
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,7 +58,7 @@ class Line:
     marker: str
 
 
-def extrapolation(report: Report, size: tuple[float, float] = WIDE, lang: str = "en") -> "Figure":
+def extrapolation(report: LabReport, size: tuple[float, float] = WIDE, lang: str = "en") -> "Figure":
     """Bits per byte of the same targets by the tokens given, beside cropping and the trigram."""
     w, lengths = words("lab", lang), report.settings.lengths
     lines = [
@@ -91,7 +91,7 @@ def extrapolation(report: Report, size: tuple[float, float] = WIDE, lang: str = 
         return figure
 
 
-def by_position(report: Report, size: tuple[float, float] = WIDE, lang: str = "en") -> "Figure":
+def by_position(report: LabReport, size: tuple[float, float] = WIDE, lang: str = "en") -> "Figure":
     """Bits per byte by position within one long window."""
     w, L, longest = words("lab", lang), report.settings.train_length, report.settings.lengths[-1]
     lines = [_line(report, row, _curve(report, row), size[0]) for row in report.rows]
@@ -108,12 +108,12 @@ def by_position(report: Report, size: tuple[float, float] = WIDE, lang: str = "e
         return figure
 
 
-def paint(report: Report, row: Row) -> str:
+def paint(report: LabReport, row: EncodingResult) -> str:
     """The colour of an encoding for a page, whose style has one for a light ground and one for a dark one."""
     return _VARIABLES[look(report, row)[0]]
 
 
-def look(report: Report, row: Row) -> tuple[str, str]:
+def look(report: LabReport, row: EncodingResult) -> tuple[str, str]:
     """Colour and marker of an encoding: the well-known keep theirs, others share what is left."""
     others = [r.label for r in report.rows if r.label not in KNOWN]
     taken = {KNOWN[r.label] for r in report.rows if r.label in KNOWN}
@@ -125,11 +125,11 @@ def look(report: Report, row: Row) -> tuple[str, str]:
 # ------------------------------------------------------------------ parts of a picture
 
 
-def _line(report: Report, row: Row, points: Sequence[tuple[float, float]], width: float) -> Line:
+def _line(report: LabReport, row: EncodingResult, points: Sequence[tuple[float, float]], width: float) -> Line:
     return Line(_short(row.label, width), [x for x, _ in points], [y for _, y in points], *look(report, row))
 
 
-def _curve(report: Report, row: Row) -> list[tuple[float, float]]:
+def _curve(report: LabReport, row: EncodingResult) -> list[tuple[float, float]]:
     """Buckets of positions, counted from 1, as points at their geometric middle; the first few see next to nothing."""
     buckets = zip(pairwise(report.edges), row.curve, strict=True)
     return [(((a + 1) * b) ** 0.5, c) for (a, b), c in buckets if c is not None and b > 2]
@@ -143,7 +143,9 @@ def _drawing() -> Iterator[None]:
         yield
 
 
-def _canvas(report: Report, size: tuple[float, float], left: float, title: str, subtitle: str) -> "tuple[Figure, Axes]":
+def _canvas(
+    report: LabReport, size: tuple[float, float], left: float, title: str, subtitle: str
+) -> "tuple[Figure, Axes]":
     """A header, and axes that double along x, with what training reached in grey and room for names at the right."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import NullFormatter, NullLocator

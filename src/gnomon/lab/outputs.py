@@ -2,23 +2,23 @@
 
 from gnomon.lab.figures import by_position, extrapolation, png
 from gnomon.lab.page import page
-from gnomon.lab.report import WRITERS, Report
+from gnomon.lab.report import WRITERS, LabReport
 from gnomon.lab.table import written
 
 
-def _table(report: Report, lang: str = "en", colour: bool = False) -> bytes:
+def _table(report: LabReport, lang: str = "en", colour: bool = False) -> bytes:
     return (written(report, colour, lang) + "\n").encode()
 
 
-def _extrapolation(report: Report, lang: str = "en") -> bytes:
+def _extrapolation(report: LabReport, lang: str = "en") -> bytes:
     return png(extrapolation(report, lang=lang))
 
 
-def _by_position(report: Report, lang: str = "en") -> bytes:
+def _by_position(report: LabReport, lang: str = "en") -> bytes:
     return png(by_position(report, lang=lang))
 
 
-def _page(report: Report, lang: str = "en") -> bytes:
+def _page(report: LabReport, lang: str = "en") -> bytes:
     return page(report, lang).encode()
 
 

@@ -6,17 +6,17 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from gnomon.glossary import Words, translated, words
-from gnomon.lab.analysis import FLAT, Row
+from gnomon.lab.analysis import FLAT, EncodingResult
 from gnomon.lab.figures import NARROW, WIDE, by_position, extrapolation, paint, svg
-from gnomon.lab.reading import comparison, facts, listed, percents, summary, verdict, whole
-from gnomon.lab.report import Report
+from gnomon.lab.report import LabReport
+from gnomon.lab.summary import comparison, facts, listed, percents, summary, verdict, whole
 from gnomon.lab.table import costs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def page(report: Report, lang: str = "en") -> str:
+def page(report: LabReport, lang: str = "en") -> str:
     """The page as text, in English, Spanish or Portuguese."""
     w, L, longest = words("lab", lang), report.settings.train_length, report.settings.lengths[-1]
     title = w("page_title", trained=L, longest=longest)
@@ -81,25 +81,25 @@ def _rows(cells: Sequence[Sequence[str]]) -> str:
     return f"<div class=scroll><table>{''.join(f'<tr>{chr(10).join(row)}</tr>' for row in cells)}</table></div>"
 
 
-def _dot(report: Report, row: Row) -> str:
+def _dot(report: LabReport, row: EncodingResult) -> str:
     return f'<span class=dot style="background:{paint(report, row)}"></span>'
 
 
-def _kind(row: Row, w: Words) -> str:
+def _kind(row: EncodingResult, w: Words) -> str:
     return f'<span class="kind {row.kind.replace("/", "")}">{w(row.kind)}</span>'
 
 
 # ------------------------------------------------------------------ what it says
 
 
-def _numbers(report: Report, w: Words) -> str:
+def _numbers(report: LabReport, w: Words) -> str:
     t = report.targets
     return w(
         "numbers", tokens=t["tokens"], bytes=t["bytes"], documents=t["documents"], trigram=report.trigram.value
     )  # fmt: skip
 
 
-def _bits_table(report: Report, w: Words) -> str:
+def _bits_table(report: LabReport, w: Words) -> str:
     """Beside each encoding its kind of curve, which stays in sight where the numbers scroll."""
     best = [places[0].label if places else "" for places in report.ranking]
     heads = ("", *(w("given", n=n) for n in report.settings.lengths), w("against_cropping"))
@@ -107,7 +107,7 @@ def _bits_table(report: Report, w: Words) -> str:
     return _rows([[_tag("th", text) for text in heads], *rows])
 
 
-def _bits(report: Report, row: Row, best: Sequence[str], w: Words) -> list[str]:
+def _bits(report: LabReport, row: EncodingResult, best: Sequence[str], w: Words) -> list[str]:
     bits = [
         _tag("td", w("n/a")) if x is None else _tag("td", w.number(x.value, ".3f"), "best" if row.label == top else "")
         for x, top in zip(row.bits, best, strict=True)
@@ -117,13 +117,13 @@ def _bits(report: Report, row: Row, best: Sequence[str], w: Words) -> list[str]:
     return [f"<td>{_dot(report, row)}{escape(row.label)} {_kind(row, w)}</td>", *bits, change]
 
 
-def _about(report: Report, row: Row, w: Words) -> str:
+def _about(report: LabReport, row: EncodingResult, w: Words) -> str:
     """What is to be said about one encoding."""
     said = " ".join([verdict(report, row, w), *facts(report, row, w), *comparison(report, row, w)])
     return f"<h3>{_dot(report, row)}{escape(row.label)} {_kind(row, w)}</h3>\n{_tag('p', said)}"
 
 
-def _sample(report: Report, w: Words) -> list[str]:
+def _sample(report: LabReport, w: Words) -> list[str]:
     if report.sample is None:
         return []
     s = report.sample
@@ -131,7 +131,7 @@ def _sample(report: Report, w: Words) -> list[str]:
     return [_tag("h2", w("h_sample")), _tag("p", told), _tag("pre", s.prompt + s.text)]
 
 
-def _method(report: Report, w: Words) -> list[str]:
+def _method(report: LabReport, w: Words) -> list[str]:
     s, model, train, corpus = report.settings, report.settings.model, report.settings.train, report.about["corpus"]
     models = w(
         "method_models", count=len(report.rows), layers=model.n_layers, width=model.d_model, heads=model.n_heads,
@@ -146,7 +146,7 @@ def _method(report: Report, w: Words) -> list[str]:
     return [f"{models} {w('method_start')}" if report.same_start else models, text, w("method_given")]
 
 
-def _facts(report: Report, w: Words) -> str:
+def _facts(report: LabReport, w: Words) -> str:
     s = report.settings
     seeds = str(s.seed) if s.seeds == 1 else w("seeds", first=str(s.seed), last=str(s.seed + s.seeds - 1))
     rates = [w.number(s.train.lr, "g"), *(f"{name} {w.number(lr, 'g')}" for name, lr in s.train.lr_of.items())]

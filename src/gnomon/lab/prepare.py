@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.checkpoints.drafts import contents
 from gnomon.checkpoints.native import read_json
+from gnomon.checkpoints.staging import contents
 from gnomon.data import Corpus, NGramBaseline, Tokenizer, TokenStore, atomic
 from gnomon.device import resolve_device
 from gnomon.errors import BadInput, BadValue
 from gnomon.lab.machine import LIBRARIES, machine
 from gnomon.lab.progress import counter
 from gnomon.lab.protocols import Floats, Targets, choose_targets
-from gnomon.lab.settings import Settings, Trial, parse
+from gnomon.lab.settings import LabSettings, Trial, parse
 from gnomon.lab.trial import Job, Measured, Text
 
 EXPERIMENT = "experiment.json"
@@ -33,7 +33,7 @@ Source = Corpus | str | Path | Sequence[str | Path]
 class Lab:
     """Everything that the trials of an experiment share."""
 
-    settings: Settings
+    settings: LabSettings
     folder: Path
     tokenizer: Tokenizer
     training: Text
@@ -67,7 +67,7 @@ class Lab:
         )  # fmt: skip
 
 
-def prepare(settings: Settings, corpus: Source, folder: Path, quiet: bool, imported: Sequence[str] = ()) -> Lab:
+def prepare(settings: LabSettings, corpus: Source, folder: Path, quiet: bool, imported: Sequence[str] = ()) -> Lab:
     """Read, split and tokenise the text, choose the targets, fit the trigram; all that can be wrong is found here.
 
     imported: modules that have made encodings known; those where the experiment's own are defined need no mention.
@@ -111,20 +111,20 @@ def prepare(settings: Settings, corpus: Source, folder: Path, quiet: bool, impor
     )
 
 
-def _modules(settings: Settings, imported: Sequence[str]) -> tuple[str, ...]:
+def _modules(settings: LabSettings, imported: Sequence[str]) -> tuple[str, ...]:
     """The user's modules that a process must import before it can read the settings, which name all encodings."""
     defining = (parse(text).cls.__module__ for text in settings.positions)
     return tuple(dict.fromkeys([*imported, *(name for name in defining if not name.startswith("gnomon."))]))
 
 
-def claim(folder: Path, settings: Settings, corpus: Corpus) -> None:
+def claim(folder: Path, settings: LabSettings, corpus: Corpus) -> None:
     """Write down what experiment the folder holds; BadValue where it already holds another one."""
     mine = must_be_free(folder, settings, corpus)
     with atomic(folder / EXPERIMENT) as out:
         out.write((json.dumps(mine, indent=2) + "\n").encode())
 
 
-def must_be_free(folder: Path, settings: Settings, corpus: Corpus) -> dict[str, Any]:
+def must_be_free(folder: Path, settings: LabSettings, corpus: Corpus) -> dict[str, Any]:
     """What identifies this experiment; BadValue where the folder already holds another one, or something else."""
     mine = {"settings": settings.to_dict(), "corpus": corpus.sha256}
     file = folder / EXPERIMENT
@@ -139,7 +139,7 @@ def must_be_free(folder: Path, settings: Settings, corpus: Corpus) -> dict[str, 
     return mine
 
 
-def holds_another(folder: Path, settings: Settings) -> bool:
+def holds_another(folder: Path, settings: LabSettings) -> bool:
     """Whether the folder is taken by something that `claim` would refuse to mix with this experiment, text aside."""
     file = folder / EXPERIMENT
     if not file.exists():
@@ -163,7 +163,7 @@ def _flat(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return {key: value for part in parts for key, value in part.items()}
 
 
-def _without_grid(settings: Settings) -> dict[str, Any]:
+def _without_grid(settings: LabSettings) -> dict[str, Any]:
     return {key: value for key, value in settings.to_dict().items() if key not in GRID}
 
 

@@ -1,4 +1,4 @@
-"""Report: what an experiment found, as an object that prints, draws and saves itself."""
+"""LabReport: what an experiment found, as an object that prints, draws and saves itself."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from gnomon.data import atomic
-from gnomon.lab.analysis import Row, Scale, buckets, holds_until, order, published_kind, rows
+from gnomon.lab.analysis import EncodingResult, Scale, buckets, holds_until, order, published_kind, rows
 from gnomon.lab.bootstrap import FEW, Bootstrap, Interval
 from gnomon.lab.protocols import Floats, Targets
-from gnomon.lab.settings import Settings
+from gnomon.lab.settings import LabSettings
 from gnomon.lab.trial import Measured
 
 FORMAT = 1  # of report.json; goes up when a key changes its meaning or leaves
@@ -31,7 +31,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Sample:
+class TextSample:
     """What a model wrote after a prompt."""
 
     label: str
@@ -40,7 +40,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Report:
+class LabReport:
     """The result of an experiment. Lengths are in tokens, bits are bits per byte of the targets.
 
     trigram     bits of a byte trigram fitted on the whole training text
@@ -51,8 +51,8 @@ class Report:
     about       text, machine, times
     """
 
-    settings: Settings
-    rows: tuple[Row, ...]
+    settings: LabSettings
+    rows: tuple[EncodingResult, ...]
     trigram: Interval
     margins: dict[str, Interval]
     ranking: tuple[tuple[Place, ...], ...]
@@ -60,14 +60,14 @@ class Report:
     edges: tuple[int, ...]
     same_start: bool
     about: dict[str, Any]
-    sample: Sample | None = None
+    sample: TextSample | None = None
 
-    def row(self, label: str) -> Row:
+    def row(self, label: str) -> EncodingResult:
         """The row of an encoding."""
         return next(row for row in self.rows if row.label == label)
 
     @property
-    def best(self) -> Row:
+    def best(self) -> EncodingResult:
         """The row with the lowest bits at the longest length."""
         return self.row(self.ranking[-1][0].label if self.ranking[-1] else self.ranking[0][0].label)
 
@@ -76,7 +76,7 @@ class Report:
         """Whether there are too few documents to settle an order."""
         return self.targets["documents"] < FEW
 
-    def sorted_rows(self) -> list[Row]:
+    def sorted_rows(self) -> list[EncodingResult]:
         """Rows as tables show them: the best at the longest length first, those without a number there last."""
         places = [place.label for place in self.ranking[-1]]
         return sorted(self.rows, key=lambda row: places.index(row.label) if row.label in places else len(places))
@@ -96,7 +96,7 @@ class Report:
         }
         return json.loads(json.dumps(plain, default=_listed))  # type: ignore[no-any-return]
 
-    def _row(self, row: Row) -> dict[str, Any]:
+    def _row(self, row: EncodingResult) -> dict[str, Any]:
         longest = self.settings.lengths[-1]
         return {
             **asdict(row),
@@ -131,14 +131,14 @@ def _listed(value: Any) -> Any:
 
 
 def make_report(
-    settings: Settings, measured: Sequence[Measured], targets: Targets, trigram: Floats, about: dict[str, Any]
-) -> Report:
+    settings: LabSettings, measured: Sequence[Measured], targets: Targets, trigram: Floats, about: dict[str, Any]
+) -> LabReport:
     """Work out what was measured means. trigram (blocks, longest): nats it pays for each token of the windows."""
     bootstrap = Bootstrap(targets.bytes_of_documents)
     edges = buckets(settings.lengths[-1])
     found = rows(measured, settings, Scale(bootstrap, edges, targets.n_bytes.sum(0), trigram.sum(0)))
     guess = targets.of(trigram)
-    return Report(
+    return LabReport(
         settings=settings,
         rows=tuple(found),
         trigram=bootstrap.bits_per_byte(guess),
@@ -161,16 +161,16 @@ def _seeds(measured: Sequence[Measured]) -> set[int]:
     return {m.trial.seed for m in measured}
 
 
-def _places(found: Sequence[Row], at: int, bootstrap: Bootstrap) -> tuple[Place, ...]:
+def _places(found: Sequence[EncodingResult], at: int, bootstrap: Bootstrap) -> tuple[Place, ...]:
     ranked = order(found, at)
     sure = [bootstrap.sure(_nats(better, at), _nats(worse, at)) for better, worse in pairwise(ranked)]
     return tuple(Place(row.label, fact) for row, fact in zip(ranked, [*sure, True][: len(ranked)], strict=True))
 
 
-def _nats(row: Row, at: int) -> Floats:
+def _nats(row: EncodingResult, at: int) -> Floats:
     nats = row.nats[at]
     assert nats is not None
     return nats
 
 
-__all__ = ["WRITERS", "Place", "Report", "Sample", "make_report"]
+__all__ = ["WRITERS", "LabReport", "Place", "TextSample", "make_report"]

@@ -53,7 +53,7 @@ class Recipe:
 
 
 @dataclass(frozen=True)
-class Settings:
+class LabSettings:
     """An experiment: which encodings, how far past the training length, which model and training."""
 
     positions: tuple[str, ...] = PUBLISHED
@@ -117,7 +117,7 @@ class Settings:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> "Settings":
+    def from_dict(cls, data: dict[str, Any]) -> "LabSettings":
         """From such data."""
         plain: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
         plain |= {"model": Size(**data["model"]), "train": Recipe(**data["train"])}
@@ -200,4 +200,4 @@ def as_texts(positions: Sequence[str | Spec]) -> tuple[str, ...]:
     return tuple(as_text(position) for position in positions)
 
 
-__all__ = ["PUBLISHED", "Recipe", "Settings", "Size", "Trial", "as_texts", "label", "parse", "split"]
+__all__ = ["PUBLISHED", "LabSettings", "Recipe", "Size", "Trial", "as_texts", "label", "parse", "split"]

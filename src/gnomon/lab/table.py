@@ -4,9 +4,9 @@ import textwrap
 from collections.abc import Sequence
 
 from gnomon.glossary import Words, words
-from gnomon.lab.analysis import FLAT, Row, holds_until
-from gnomon.lab.reading import ENGLISH, percent, percents, summary, whole
-from gnomon.lab.report import Report
+from gnomon.lab.analysis import FLAT, EncodingResult, holds_until
+from gnomon.lab.report import LabReport
+from gnomon.lab.summary import ENGLISH, percent, percents, summary, whole
 
 WIDTH = 100  # of the sentences
 CODES = {"flat": "32", "rises": "33", "breaks": "31", "n/a": "2"}  # of ANSI colours
@@ -14,7 +14,7 @@ CODES = {"flat": "32", "rises": "33", "breaks": "31", "n/a": "2"}  # of ANSI col
 Cells = Sequence[str]
 
 
-def written(report: Report, colour: bool = False, lang: str = "en") -> str:
+def written(report: LabReport, colour: bool = False, lang: str = "en") -> str:
     """Both tables, the order and the summary."""
     w, L, t = words("lab", lang), report.settings.train_length, report.targets
     parts = [
@@ -32,7 +32,7 @@ def written(report: Report, colour: bool = False, lang: str = "en") -> str:
     return "\n".join([*parts, "", *textwrap.wrap(_legend(report, w), WIDTH)])
 
 
-def _legend(report: Report, w: Words) -> str:
+def _legend(report: LabReport, w: Words) -> str:
     """What the columns mean, for those who want to know."""
     L, longest = report.settings.train_length, report.settings.lengths[-1]
     own = w("legend_own")
@@ -42,7 +42,7 @@ def _legend(report: Report, w: Words) -> str:
     return f"{far} {own}"
 
 
-def _bits(report: Report, w: Words) -> list[Cells]:
+def _bits(report: LabReport, w: Words) -> list[Cells]:
     """Bits per byte by length."""
     L, lengths = report.settings.train_length, report.settings.lengths
     far = [w("against_cropping_to", longest=lengths[-1], trained=L), ""] if len(lengths) > 1 else []
@@ -52,13 +52,13 @@ def _bits(report: Report, w: Words) -> list[Cells]:
     return [head, times, *(_bits_of(row, bool(far), w) for row in report.sorted_rows()), trigram]
 
 
-def _bits_of(row: Row, far: bool, w: Words) -> Cells:
+def _bits_of(row: EncodingResult, far: bool, w: Words) -> Cells:
     bits = [w("n/a") if x is None else w.number(x.value, ".3f") for x in row.bits]
     last = row.increase[-1]
     return [row.label, *bits, *([("" if last is None else percents(last, w)), w(row.kind)] if far else [])]
 
 
-def costs(report: Report, w: Words = ENGLISH) -> list[Cells]:
+def costs(report: LabReport, w: Words = ENGLISH) -> list[Cells]:
     """Parameters, time, and what else tells encodings apart (S7)."""
     s = report.settings
     L, longest = s.train_length, s.lengths[-1]
@@ -81,7 +81,7 @@ def costs(report: Report, w: Words = ENGLISH) -> list[Cells]:
     return [head, *cells]
 
 
-def _held(report: Report, row: Row, w: Words) -> str:
+def _held(report: LabReport, row: EncodingResult, w: Words) -> str:
     if row.increase[-1] is None:
         return w("its_end", reach=row.reach)
     until = holds_until(row, report.edges, report.settings.train_length)

@@ -17,7 +17,7 @@ from gnomon.data import LMBatches, Tokenizer, TokenStore, atomic
 from gnomon.device import resolve_device
 from gnomon.errors import BadInput
 from gnomon.lab.protocols import Targets, choose_targets, far_attention, in_one_piece, possible, surprise
-from gnomon.lab.settings import Settings, Trial
+from gnomon.lab.settings import LabSettings, Trial
 from gnomon.models import DecoderOnly
 from gnomon.positions import PositionEncoding
 from gnomon.train import Windows, adamw, training_step, warmup_cosine
@@ -45,7 +45,7 @@ class Job:
     """All that a process needs to run a trial; plain data."""
 
     trial: Trial
-    settings: Settings
+    settings: LabSettings
     training: Text
     held_out: Text
     tokenizer: str  # folder of tokenizer.json
@@ -64,7 +64,7 @@ class Job:
             **{
                 **data,
                 "trial": Trial(**data["trial"]),
-                "settings": Settings.from_dict(data["settings"]),
+                "settings": LabSettings.from_dict(data["settings"]),
                 "training": Text(**data["training"]),
                 "held_out": Text(**data["held_out"]),
                 "modules": tuple(data["modules"]),
@@ -156,7 +156,7 @@ def run(job: Job, on_step: OnStep) -> Measured:
     return measured
 
 
-def build(settings: Settings, trial: Trial, tokenizer: Tokenizer) -> DecoderOnly:
+def build(settings: LabSettings, trial: Trial, tokenizer: Tokenizer) -> DecoderOnly:
     """The trial's model. All trials of one seed begin with the same weights but for position: an encoding draws its
     own from a stream of its own."""
     size = settings.model
@@ -195,7 +195,7 @@ def _named(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
 
 
 def train(
-    model: DecoderOnly, store: TokenStore, settings: Settings, trial: Trial, on_step: OnStep
+    model: DecoderOnly, store: TokenStore, settings: LabSettings, trial: Trial, on_step: OnStep
 ) -> tuple[list[list[float]], float]:
     """Train the model; returns its training curve and the median seconds of a step.
 
@@ -221,7 +221,7 @@ def train(
     return losses, statistics.median(seconds)
 
 
-def measure(model: DecoderOnly, targets: Targets, settings: Settings) -> Found:
+def measure(model: DecoderOnly, targets: Targets, settings: LabSettings) -> Found:
     """Everything that is measured of a trained model."""
     lengths = settings.lengths
     L, longest = lengths[0], lengths[-1]

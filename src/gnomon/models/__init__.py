@@ -6,9 +6,9 @@ from gnomon.models.decoder_only import DecoderOnly
 from gnomon.models.encoder_decoder import EncoderDecoder
 from gnomon.models.encoder_only import EncoderOnly
 from gnomon.models.model import Model
-from gnomon.models.nearness import neighbors, sentence_vectors
 from gnomon.models.plan import Plan
 from gnomon.models.refit import Refit, extend, retrofit
+from gnomon.models.similarity import neighbors, sentence_vectors
 from gnomon.models.writer import Writer
 
 __all__ = [

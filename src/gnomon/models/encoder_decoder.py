@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 
 from gnomon.attention import Cache, Memory
-from gnomon.embed import InputLayer, Placing
+from gnomon.embed import InputEmbedding, InputLayer
 from gnomon.errors import BadValue
 from gnomon.layout import Layout
 from gnomon.models.config import ModelConfig
 from gnomon.models.encoder_only import must_see_order
 from gnomon.models.heads import head_for
-from gnomon.models.model import input_layer, placing
-from gnomon.models.place import place
+from gnomon.models.inputs import resolve_layout
+from gnomon.models.model import input_embedding, input_layer
 from gnomon.models.stack import Stack
 from gnomon.models.writer import Writer
 from gnomon.positions import PositionEncoding
@@ -36,9 +36,9 @@ class EncoderDecoder(Writer):
         self.input = input_layer(config)
         own = config.source_vocab_size
         if own is not None:
-            self.source_input: Placing | None = input_layer(config, own)
+            self.source_input: InputEmbedding | None = input_layer(config, own)
         else:
-            self.source_input = placing(config) if config.source_positions else None
+            self.source_input = input_embedding(config) if config.source_positions else None
         self.encoder = Stack(config, config.per_layer(config.n_layers), causal=False)
         self.decoder = Stack(config, config.per_layer(config.depth), causal=True, cross=True)
         self.head = head_for(config, self.input)
@@ -56,10 +56,10 @@ class EncoderDecoder(Writer):
 
     def encode(self, source: Int, at: Layout | None = None, trace: Trace | None = None) -> Memory:
         """source (B, S) at `at` -> what the decoder looks at. Encode once, decode many times."""
-        at = place(source, at, None)
+        at = resolve_layout(source, at, None)
         layer = self.input if self.source_input is None else self.source_input
         tokens = layer.tokens if isinstance(layer, InputLayer) else self.input.tokens
-        return Memory(self.encoder(layer.place(tokens, source, at, trace=trace), at, at, None, trace), at)
+        return Memory(self.encoder(layer.embed(tokens, source, at, trace=trace), at, at, None, trace), at)
 
     def read(
         self, ids: Int, at: Layout, cache: Cache | None = None, trace: Trace | None = None, memory: Memory | None = None

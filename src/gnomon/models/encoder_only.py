@@ -8,8 +8,8 @@ from gnomon.errors import BadValue
 from gnomon.layout import Layout
 from gnomon.models.config import ModelConfig
 from gnomon.models.heads import HEADS, Head
+from gnomon.models.inputs import resolve_layout
 from gnomon.models.model import Model, input_layer
-from gnomon.models.place import place
 from gnomon.models.stack import Stack
 from gnomon.positions import PositionEncoding
 from gnomon.shapes import Float, Int
@@ -41,7 +41,7 @@ class EncoderOnly(Model):
         self, ids: Int, at: Layout | None = None, types: Int | None = None, trace: Trace | None = None
     ) -> Memory:
         """ids (B, T) at `at`, with segments `types` (B, T) -> a vector for each, (B, T, D), and where it sits."""
-        at = place(ids, at, None)
+        at = resolve_layout(ids, at, None)
         return Memory(self.stack(self.input(ids, at, types, trace), at, at, None, trace), at)
 
     def encodings(self) -> Iterator[PositionEncoding]:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self, Unpack
 from torch import nn
 
 from gnomon.data import Tokenizer
-from gnomon.embed import InputLayer, Placing, Tied, Untied
+from gnomon.embed import InputEmbedding, InputLayer, Tied, Untied
 from gnomon.embed.table import scale_and_std
 from gnomon.errors import BadValue, must_be
 from gnomon.glossary import Said, said
@@ -165,21 +165,27 @@ def input_layer(c: ModelConfig, vocab_size: int | None = None) -> InputLayer:
     """The input layer of a config; `vocab_size` where this side has a table of its own."""
     size = c.vocab_size if vocab_size is None else vocab_size
     return InputLayer(
-        size, c.d_model, scale=c.token_scale, padding_id=c.padding_id, d_embed=c.d_embed, std=c.init_std, **_placing(c)
+        size,
+        c.d_model,
+        scale=c.token_scale,
+        padding_id=c.padding_id,
+        d_embed=c.d_embed,
+        std=c.init_std,
+        **_input_settings(c),
     )
 
 
-def placing(c: ModelConfig) -> Placing:
+def input_embedding(c: ModelConfig) -> InputEmbedding:
     """An input layer of a config without a table of tokens."""
     scale, std = scale_and_std(c.token_scale, c.init_std, c.d_model)
-    return Placing(c.d_model, size=abs(scale) * std, **_placing(c))
+    return InputEmbedding(c.d_model, size=abs(scale) * std, **_input_settings(c))
 
 
-def _placing(c: ModelConfig) -> dict[str, Any]:
+def _input_settings(c: ModelConfig) -> dict[str, Any]:
     return {
         "position": c.at_input, "max_positions": c.max_positions, "combine": c.combine, "position_dim": c.position_dim,
         "norm": c.input_norm, "norm_eps": c.norm_eps, "dropout": c.dropout, "n_types": c.n_types,
     }  # fmt: skip
 
 
-__all__ = ["Model", "input_layer", "placing"]
+__all__ = ["Model", "input_embedding", "input_layer"]

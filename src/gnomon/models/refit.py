@@ -10,14 +10,14 @@ from typing import Any
 
 import torch
 
-from gnomon.embed import Placing
+from gnomon.available_memory import room_for
+from gnomon.embed import InputEmbedding
 from gnomon.errors import BadValue, checked, unknown
 from gnomon.glossary import said
-from gnomon.memory import room_for
 from gnomon.models.architectures import build
-from gnomon.models.as_built import held
 from gnomon.models.config import ModelConfig, as_position
 from gnomon.models.model import Model
+from gnomon.models.snapshot import snapshot
 from gnomon.positions import Learned, PositionEncoding, Spec
 from gnomon.positions.scaling import SCALINGS
 
@@ -48,7 +48,7 @@ def retrofit(model: Model, position: Any, max_positions: int | None = None) -> R
     max_positions: rows of a learned table, default as many as the model was trained to. Raises BadValue where the
     encoding does not fit the model's sizes.
     """
-    chosen, old = as_position(position), held(model).config
+    chosen, old = as_position(position), snapshot(model).config
     config = replace(old, position=chosen, max_positions=max_positions or old.max_positions)
     notes: list[str] = [said("refit", "train")]
     if config.at_input.name == "none" and model.config.at_input.name != "none":
@@ -71,7 +71,7 @@ def extend(model: Model, to: int, method: str, trained: int | None = None, **opt
         raise BadValue("nothing says to what length this model was trained: give trained=..., in tokens")
     if to <= trained:
         raise BadValue(f"the model was trained to {trained} tokens, so extending it to {to} changes nothing: give more")
-    old = held(model).config
+    old = snapshot(model).config
     specs = old.position if isinstance(old.position, tuple) else (old.position,)
     if any(spec.name == "learned" for spec in specs):
         return _grown(model, old, to, method)
@@ -111,7 +111,9 @@ def _grown(model: Model, old: ModelConfig, to: int, method: str) -> Refit:
     if method not in TABLE_METHODS:
         raise unknown("way to grow a learned table", method, TABLE_METHODS)
     room_for(8 * to * model.config.d_model, f"a table of {to} positions", "give less")
-    tables = {f"{name}.position": layer.position for name, layer in model.named_modules() if isinstance(layer, Placing)}
+    tables = {
+        f"{name}.position": layer.position for name, layer in model.named_modules() if isinstance(layer, InputEmbedding)
+    }
     longer = {
         f"{name}.weight": table.grow(to, method).weight  # type: ignore[arg-type]
         for name, table in tables.items()
@@ -129,7 +131,7 @@ def _rebuilt(
         new = build(config)
     first = next(model.parameters())
     new = new.to(first.device, first.dtype)
-    old, own = {**held(model).weights, **(changed or {})}, new.state_dict()
+    old, own = {**snapshot(model).weights, **(changed or {})}, new.state_dict()
     shared = (own.keys() & old.keys()) - _of_other_encodings(model, new)
     same = {name for name in shared if old[name].shape == own[name].shape}
     lost = shared - same

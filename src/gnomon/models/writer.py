@@ -7,11 +7,11 @@ from gnomon.attention import Cache, GrowingCache, Memory, PreallocatedCache, Rol
 from gnomon.embed import Tied, Untied
 from gnomon.errors import BadValue, checked, must_be, unknown
 from gnomon.generate import generate, stream
-from gnomon.generate.feed import CacheKind
+from gnomon.generate.decoding_batch import CacheKind
 from gnomon.layout import Layout
+from gnomon.models.inputs import resolve_layout
 from gnomon.models.model import Model
-from gnomon.models.place import place
-from gnomon.models.reread import history, outgrown
+from gnomon.models.recompute import history, outgrown
 from gnomon.shapes import Float, Int
 from gnomon.trace import Trace
 
@@ -43,7 +43,7 @@ class Writer(Model):
         trace   written to: vectors, residual stream and attention weights
         memory  an encoded source, of an encoder-decoder; default: the cache's
         """
-        at = place(ids, at, cache)
+        at = resolve_layout(ids, at, cache)
         must_be("trace", trace, Trace | None, "gn.Trace()")
         must_be("memory", memory, Memory | None, "model.encode(source) makes one")
         whole = None if cache is None else history(cache, ids, at, self.encodings())

@@ -11,15 +11,15 @@ from gnomon.plots import flow as _flow  # noqa: F401  how objects are drawn
 from gnomon.plots import order_picture as _order_picture  # noqa: F401
 from gnomon.plots.alignment import alignment
 from gnomon.plots.biases import bias, buckets
+from gnomon.plots.frequencies import scores, wavelengths
 from gnomon.plots.inspection import Inspection, inspect
 from gnomon.plots.masks import mask
 from gnomon.plots.norms import batch, batch_mates, gradient, gradient_norms
 from gnomon.plots.picture import Picture
 from gnomon.plots.prefill import parallel_and_sequential
 from gnomon.plots.scaling import saturation, scaling
+from gnomon.plots.sin_cos import clock, curves
 from gnomon.plots.tables import heat_map, similarity
-from gnomon.plots.turning import clock, curves
-from gnomon.plots.waves import scores, wavelengths
 from gnomon.plots.word_order import Order, order
 
 __all__ = [

@@ -8,8 +8,8 @@ import torch
 
 from gnomon.errors import BadValue, checked
 from gnomon.glossary import words
-from gnomon.plots.chosen import Position, built, is_trained
 from gnomon.plots.picture import Picture, check_drawable
+from gnomon.plots.resolve import Position, built, is_trained
 from gnomon.plots.style import BLUE, ORDERED, colour_bar, drawing, heat, in_order, name_lines, panels
 from gnomon.positions import T5, PositionEncoding
 from gnomon.positions.t5 import log_edges

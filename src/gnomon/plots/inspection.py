@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import torch
 
-from gnomon.embed import InputLayer, Placing, TokenEmbedding
+from gnomon.embed import InputEmbedding, InputLayer, TokenEmbedding
 from gnomon.errors import BadValue, checked
 from gnomon.generate import evaluating, generate
 from gnomon.generate.prompts import Kind, rows_of
@@ -236,7 +236,7 @@ def _target(model: EncoderDecoder, source: list[int], target: str | Sequence[int
 
 def _read(model: Model, ids: list[int], trace: Trace, stack: Stack) -> dict[str, Any]:
     """The fields of a Reading, from what a forward wrote down."""
-    layer: Placing = model.input
+    layer: InputEmbedding = model.input
     if isinstance(model, EncoderDecoder) and stack is model.encoder and model.source_input is not None:
         layer = model.source_input
     assert trace.tokens is not None

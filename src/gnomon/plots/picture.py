@@ -7,9 +7,9 @@ from functools import singledispatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gnomon.available_memory import room_for
 from gnomon.data.files import atomic
 from gnomon.errors import BadValue, wrong
-from gnomon.memory import room_for
 from gnomon.plots.style import drawing, write_numbers
 
 if TYPE_CHECKING:

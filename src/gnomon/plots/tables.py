@@ -7,8 +7,8 @@ import torch
 from gnomon.errors import BadValue, checked
 from gnomon.glossary import Words, words
 from gnomon.layout import Layout
-from gnomon.plots.chosen import Position, built, is_trained
 from gnomon.plots.picture import Picture, check_drawable
+from gnomon.plots.resolve import Position, built, is_trained
 from gnomon.plots.style import BLUE, colour_bar, drawing, heat, panels
 from gnomon.positions import Learned, PositionEncoding
 

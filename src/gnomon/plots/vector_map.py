@@ -8,7 +8,7 @@ import numpy as np
 
 from gnomon.errors import BadValue
 from gnomon.glossary import words
-from gnomon.models.nearness import plane
+from gnomon.models.similarity import plane
 from gnomon.plots.picture import Picture
 from gnomon.plots.style import BLUE, GREEN, INK, MUTED, ORANGE, PURPLE, drawable, drawing, in_order, panels
 from gnomon.shapes import Float

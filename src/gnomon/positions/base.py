@@ -322,7 +322,7 @@ class Spec:
             raise BadValue(f"{self!r} cannot be built: {error}") from error
 
     def _built(self, wanted: Mapping[str, Any], sizes: Mapping[str, Any]) -> PositionEncoding:
-        with own_draws():
+        with forked_rng():
             return self.cls(**{**{k: v for k, v in sizes.items() if k in wanted}, **self.options})
 
     def with_options(self, **options: Any) -> Self:
@@ -358,7 +358,7 @@ def _spec(cls: type[PositionEncoding], options: dict[str, Any]) -> Spec:
 
 
 @contextmanager
-def own_draws() -> Iterator[None]:
+def forked_rng() -> Iterator[None]:
     """Draw from a stream derived from torch's seed, leaving torch's own where it was."""
     devices = range(torch.cuda.device_count()) if torch.cuda.is_available() and torch.cuda.is_initialized() else []  # type: ignore[no-untyped-call]
     with torch.random.fork_rng(devices=devices):
@@ -378,4 +378,4 @@ def wide(dtype: torch.dtype) -> torch.dtype:
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 
-__all__ = ["Acts", "NoPE", "PositionEncoding", "Spec", "Tables", "own_draws", "parameters_of", "wide"]
+__all__ = ["Acts", "NoPE", "PositionEncoding", "Spec", "Tables", "forked_rng", "parameters_of", "wide"]

@@ -17,8 +17,8 @@ from gnomon.errors import BadValue, checked, must_be
 from gnomon.glossary import said
 from gnomon.layout import Layout, Positions
 from gnomon.positions.base import PositionEncoding, Tables
+from gnomon.positions.frequencies import check_base
 from gnomon.positions.rope import Pairing, RoPE
-from gnomon.positions.waves import check_base
 from gnomon.shapes import Float
 
 

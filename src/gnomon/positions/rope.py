@@ -16,9 +16,9 @@ from gnomon.errors import BadValue, checked, must_be, unknown, wrong
 from gnomon.glossary import said
 from gnomon.layout import Layout, Positions, layout_of
 from gnomon.positions.base import PositionEncoding, Tables, wide
+from gnomon.positions.frequencies import angles, check_base, turns
 from gnomon.positions.scaling import SCALINGS, Scaling, how_to_ask, plain_frequencies
 from gnomon.positions.scaling import scaling as from_settings
-from gnomon.positions.waves import angles, check_base, turns
 from gnomon.shapes import Float, Int
 
 Pairing = Literal["half", "interleaved"]

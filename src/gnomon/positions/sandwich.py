@@ -18,7 +18,7 @@ from torch import Tensor
 from gnomon.errors import BadValue, checked, must_be
 from gnomon.glossary import said
 from gnomon.positions.base import PositionEncoding
-from gnomon.positions.waves import check_base
+from gnomon.positions.frequencies import check_base
 from gnomon.shapes import Float, Int
 
 

@@ -18,7 +18,7 @@ from gnomon.errors import BadValue, checked, must_be, unknown
 from gnomon.glossary import said
 from gnomon.layout import Layout, Positions
 from gnomon.positions.base import PositionEncoding
-from gnomon.positions.waves import angles, check_base, turns
+from gnomon.positions.frequencies import angles, check_base, turns
 from gnomon.shapes import Float
 
 Table = Literal["interleaved", "concatenated", "tensor2tensor"]

@@ -19,7 +19,7 @@ derived from `Kind`. Its fields are its settings: a table of the TOML file, and 
 from gnomon.tasks.classes import classify
 from gnomon.tasks.kind import Kind, find, kinds, saved_kind
 from gnomon.tasks.masked import fill
-from gnomon.tasks.measured import evaluate
+from gnomon.tasks.run_evaluation import evaluate
 from gnomon.tasks.spans import find_spans
 
 __all__ = ["Kind", "classify", "evaluate", "fill", "find", "find_spans", "kinds", "saved_kind"]

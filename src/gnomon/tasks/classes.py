@@ -28,7 +28,7 @@ from gnomon.errors import BadInput, BadValue
 from gnomon.generate import evaluating
 from gnomon.glossary import said
 from gnomon.models import EncoderOnly, Model, ModelConfig, build
-from gnomon.models.place import padded
+from gnomon.models.inputs import pad_rows
 from gnomon.tasks.kind import Kind
 from gnomon.tasks.labelled import Labelled, check_encoder
 from gnomon.train import Evaluation, Measure, TrainConfig
@@ -170,7 +170,7 @@ class Classes:
         """Texts in shuffled order, each once before any comes again."""
         n, B = len(self.rows), self.config.batch_size
         drawn = [int(self._order(place // n)[place % n]) for place in range(number * B, (number + 1) * B)]
-        ids, at = padded([self.rows[i] for i in drawn])
+        ids, at = pad_rows([self.rows[i] for i in drawn])
         labels = torch.tensor([[self.labels.index(self.training[i].label)] for i in drawn])
         return Labelled(ids, labels, at, self.config.label_smoothing)
 
@@ -230,7 +230,7 @@ def class_log_probabilities(
     device, parts = next(model.parameters()).device, []
     with evaluating(model), torch.no_grad():
         for first in range(0, len(rows), AT_ONCE):
-            ids, at = padded(rows[first : first + AT_ONCE])
+            ids, at = pad_rows(rows[first : first + AT_ONCE])
             with mixed(device, dtype):
                 answers = model(ids.to(device), None if at is None else at.to(device))
             parts.append(answers.double().log_softmax(-1).cpu().numpy())

@@ -35,7 +35,7 @@ from gnomon.data.spans import (
 from gnomon.errors import BadInput, BadValue
 from gnomon.generate import evaluating
 from gnomon.models import EncoderOnly, Model, ModelConfig, build
-from gnomon.models.place import padded
+from gnomon.models.inputs import pad_rows
 from gnomon.tasks.kind import Kind
 from gnomon.tasks.labelled import Labelled, check_encoder
 from gnomon.train import Evaluation, Measure, TrainConfig
@@ -167,8 +167,8 @@ class Spans:
             window = slice(start, start + self.config.length)
             ids.append(source.ids[window].tolist())
             labels.append(source.labels[window].tolist())
-        rows, at = padded(ids)
-        return Labelled(rows, padded(labels, IGNORE)[0], at, self.config.label_smoothing)
+        rows, at = pad_rows(ids)
+        return Labelled(rows, pad_rows(labels, IGNORE)[0], at, self.config.label_smoothing)
 
     def evaluate(self, model: nn.Module, dtype: torch.dtype = torch.float32) -> Evaluation:
         """Span F1: the mean over the kinds of span, and each. Intervals come from drawing files."""

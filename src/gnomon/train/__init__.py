@@ -2,7 +2,7 @@
 
 from gnomon.train.config import TrainConfig
 from gnomon.train.evaluation import Evaluation
-from gnomon.train.loop import Report, resume, train
+from gnomon.train.loop import TrainReport, resume, train
 from gnomon.train.loss import Loss, cross_entropy, next_token_loss, window_loss
 from gnomon.train.measure import Measure
 from gnomon.train.metrics import plot_loss, read_metrics
@@ -19,11 +19,11 @@ __all__ = [
     "Loss",
     "Measure",
     "NotFinite",
-    "Report",
     "State",
     "Task",
     "Text",
     "TrainConfig",
+    "TrainReport",
     "Windows",
     "adamw",
     "cross_entropy",

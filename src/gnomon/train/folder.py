@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from gnomon.checkpoints.drafts import contents, cut_short, sweep
 from gnomon.checkpoints.native import CONFIG, TOKENIZER, run_folder
+from gnomon.checkpoints.staging import contents, cut_short, sweep
 from gnomon.data import locked
 from gnomon.data.lock import check_name
 from gnomon.errors import BadValue

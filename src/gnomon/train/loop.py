@@ -16,8 +16,8 @@ import torch
 from torch import nn
 from tqdm import tqdm
 
-from gnomon.checkpoints.drafts import sweep
 from gnomon.checkpoints.native import load
+from gnomon.checkpoints.staging import sweep
 from gnomon.errors import BadInput
 from gnomon.glossary import words
 from gnomon.train.config import TrainConfig
@@ -33,7 +33,7 @@ METRICS, PLOT = "metrics.jsonl", "loss.png"
 
 
 @dataclass(frozen=True)
-class Report:
+class TrainReport:
     """How a run ended."""
 
     folder: Path
@@ -53,7 +53,7 @@ def train(
     origin: Mapping[str, Any] | None = None,
     quiet: bool = False,
     lang: str = "en",
-) -> Report:
+) -> TrainReport:
     """Train a model on a task, where it is (its device), and keep it in a new run folder.
 
     task    made with this config: `Text(train_store, valid_store, config)` for a language model
@@ -80,7 +80,7 @@ def resume(
     changes: Mapping[str, Any] | None = None,
     quiet: bool = False,
     lang: str = "en",
-) -> Report:
+) -> TrainReport:
     """Go on with a run from its last save, as if it had never stopped.
 
     task     made with the settings of the run (`read_state(run_folder).config`) and of its data
@@ -102,7 +102,7 @@ def resume(
         return _go(run, quiet, lang)
 
 
-def _go(run: Run, quiet: bool, lang: str) -> Report:
+def _go(run: Run, quiet: bool, lang: str) -> TrainReport:
     """Take the steps that are left."""
     config, start, began = run.config, run.state.step, time.perf_counter()
     evaluation = samples = None
@@ -139,7 +139,7 @@ def _go(run: Run, quiet: bool, lang: str) -> Report:
     if evaluation is None or samples is None:  # the run had ended before
         evaluation, samples = run.evaluate(), run.samples()
     seconds = time.perf_counter() - began
-    return Report(run.folder, run.state.step, evaluation, samples, seconds, run.tokens_per_second)
+    return TrainReport(run.folder, run.state.step, evaluation, samples, seconds, run.tokens_per_second)
 
 
 def _due(done: int, every: int | None) -> bool:
@@ -156,4 +156,4 @@ def _say(text: str, quiet: bool) -> None:
             tqdm.write(text, file=sys.stderr)
 
 
-__all__ = ["METRICS", "PLOT", "Report", "resume", "train"]
+__all__ = ["METRICS", "PLOT", "TrainReport", "resume", "train"]

@@ -15,7 +15,7 @@ from gnomon.device import resolve_dtype
 from gnomon.train.config import TrainConfig
 from gnomon.train.evaluation import Evaluation
 from gnomon.train.loss import Loss
-from gnomon.train.memory import check_memory
+from gnomon.train.memory_estimate import check_memory
 from gnomon.train.optim import adamw
 from gnomon.train.schedule import warmup_cosine
 from gnomon.train.state import State, save_run

@@ -4,7 +4,7 @@ import torch
 
 import gnomon as gn
 from gnomon.checkpoints import gguf
-from gnomon.checkpoints.discovered import by_file
+from gnomon.checkpoints.discovery import by_file
 from gnomon.checkpoints.gguf import families, read, registry, settings
 from gnomon.checkpoints.gguf.header import GGUF
 

@@ -15,8 +15,8 @@ import gnomon as gn
 from gnomon.checkpoints.gguf import load, save
 from gnomon.checkpoints.gguf.header import GGUF
 from gnomon.checkpoints.gguf.tokenizer import WORDS, read_tokenizer
-from gnomon.data.pieces import BYTE_ALPHABET
 from gnomon.data.sentencepiece import BYTE, CONTROL, UNKNOWN, USER_DEFINED, Piece, SentencePiece
+from gnomon.data.token_bytes import BYTE_ALPHABET
 from gnomon.errors import BadInput, BadValue
 
 TEXTS = ["niño, don't say 1984 or 12 345!", "  two  \t\n\n blank lines", "世界 😀 x1y22", "<|endoftext|> WE'LL", ""]

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import gnomon as gn
-from gnomon.checkpoints.discovered import by_file
+from gnomon.checkpoints.discovery import by_file
 from gnomon.checkpoints.hf import families, registry, save_hf
 
 PARROT = '''

@@ -151,7 +151,7 @@ def test_a_sentence_is_read_within_the_marks_that_its_tokenizer_expects(tmp_path
     import tokenizers
     from tokenizers import models, pre_tokenizers, processors
 
-    from gnomon.models.nearness import sentence_vectors
+    from gnomon.models.similarity import sentence_vectors
 
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "dog", "bit", "man", "x"]
     core = tokenizers.Tokenizer(models.WordPiece({word: i for i, word in enumerate(words)}, unk_token="[UNK]"))

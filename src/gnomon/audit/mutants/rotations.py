@@ -10,7 +10,7 @@ from gnomon import positions
 from gnomon.audit.mutants.mutant import Planting, mutant, together
 from gnomon.layout import Layout
 from gnomon.models import DecoderOnly
-from gnomon.models.place import place
+from gnomon.models.inputs import resolve_layout
 from gnomon.positions import PositionEncoding, RoPE, Sinusoidal, rope, sinusoidal
 from gnomon.positions.base import Tables, wide
 from gnomon.shapes import Float, Int
@@ -106,7 +106,7 @@ def positions_in_the_models_dtype() -> Planting:
     healthy = DecoderOnly.hidden
 
     def hidden(self: DecoderOnly, ids: Int, at: Layout | None = None, *rest: Any) -> Float:
-        at = place(ids, at, None if not rest else rest[0])
+        at = resolve_layout(ids, at, None if not rest else rest[0])
         dtype = self.input.tokens.weight.dtype
         return healthy(self, ids, at._map(lambda x: x.to(dtype).long()), *rest)
 

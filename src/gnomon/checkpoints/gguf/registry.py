@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from gnomon.checkpoints.discovered import by_file
+from gnomon.checkpoints.discovery import by_file
 from gnomon.checkpoints.gguf import families
 from gnomon.checkpoints.gguf.family import Family
 

@@ -15,7 +15,7 @@ from gnomon.checkpoints.gguf.family import Family, Shapes, parts, rotary_width, 
 from gnomon.checkpoints.gguf.keys import Keys
 from gnomon.checkpoints.gguf.registry import FAMILIES
 from gnomon.checkpoints.gguf.rope import LONG, Factors, describe_rope, read_rope
-from gnomon.checkpoints.nearest import Lost, no_family
+from gnomon.checkpoints.unsupported import Lost, no_family
 from gnomon.errors import BadInput, BadValue
 from gnomon.models import ModelConfig
 from gnomon.models.meta import on_meta

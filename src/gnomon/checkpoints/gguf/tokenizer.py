@@ -16,8 +16,7 @@ from tokenizers import models, normalizers, pre_tokenizers
 
 from gnomon.checkpoints.gguf.header import GGUF
 from gnomon.data import Tokenizer
-from gnomon.data.library import framed, speaking_for
-from gnomon.data.pieces import BYTE_ALPHABET, decoder_steps
+from gnomon.data.pretokenization import BLOOM, LLAMA3, QWEN2, PreTokenizers, digits, gpt2, pattern
 from gnomon.data.sentencepiece import (
     BYTE,
     CONTROL,
@@ -29,13 +28,14 @@ from gnomon.data.sentencepiece import (
     SentencePiece,
     add_marked,
 )
-from gnomon.data.words import BLOOM, LLAMA3, QWEN2, Words, digits, gpt2, pattern
+from gnomon.data.token_bytes import BYTE_ALPHABET, decoder_steps
+from gnomon.data.tokenizers_library import framed, speaking_for
 from gnomon.errors import BadInput, BadValue, unknown
 
 G, WHOLE, TEMPLATE = "tokenizer.ggml.", "tokenizer.huggingface.json", "tokenizer.chat_template"
 
 #: how a text is cut into words, by tokenizer.ggml.pre
-WORDS: dict[str, Callable[[], Words]] = {
+WORDS: dict[str, Callable[[], PreTokenizers]] = {
     **dict.fromkeys(("gpt-2", "default", "mpt", "olmo", "gptneox"), gpt2),
     **dict.fromkeys(("smollm", "starcoder", "refact", "command-r", "codeshell", "exaone"), digits),
     **dict.fromkeys(("llama-bpe", "llama3", "llama-v3", "smaug-bpe", "dbrx", "falcon3", "lfm2"), pattern(LLAMA3)),

@@ -17,7 +17,7 @@ from gnomon.checkpoints.native import unwrapped
 from gnomon.data import atomic
 from gnomon.errors import BadValue, unknown
 from gnomon.models import ModelConfig
-from gnomon.models.as_built import held
+from gnomon.models.snapshot import snapshot
 
 Precision = Literal["float32", "float16", "q8_0"]
 FILE_TYPES = {"float32": 0, "float16": 1, "q8_0": 7}  # llama.cpp's numbers for what most tensors are
@@ -36,7 +36,7 @@ def save(model: nn.Module, path: str | Path, dtype: Precision = "float32") -> Pa
     if dtype not in get_args(Precision):
         raise unknown("dtype of a GGUF file", dtype, get_args(Precision))
     model = unwrapped(model)
-    found = held(model)
+    found = snapshot(model)
     config, weights = found.config, {name: weight.detach() for name, weight in found.weights.items()}
     family, keys, factors = describe(config)
     about: dict[str, Any] = {
@@ -58,8 +58,8 @@ class Pieces:
 
     def tensor(self, name: str) -> Array:
         """One tensor of the file, in float32."""
-        held = sorted((part.first, ours) for ours, part in self.where.items() if part.tensor == name)
-        return np.concatenate([self._as_theirs(ours) for _, ours in held])
+        snapshot = sorted((part.first, ours) for ours, part in self.where.items() if part.tensor == name)
+        return np.concatenate([self._as_theirs(ours) for _, ours in snapshot])
 
     def _as_theirs(self, ours: str) -> Array:
         weight = self.weights[ours].to("cpu", torch.float32)

@@ -19,7 +19,7 @@ from gnomon.errors import BadInput, GnomonError
 from gnomon.models import Model, Writer
 from gnomon.models.config import Pooling
 from gnomon.models.meta import on_meta
-from gnomon.models.names import plain_name
+from gnomon.models.weight_names import plain_name
 
 CONFIG, POOLING = "config.json", "1_Pooling/config.json"
 GENERATION, ADAPTER = "generation_config.json", "adapter_config.json"

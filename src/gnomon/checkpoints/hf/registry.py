@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from gnomon.blocks import default_width
-from gnomon.checkpoints.discovered import by_file
+from gnomon.checkpoints.discovery import by_file
 from gnomon.checkpoints.hf import families
 from gnomon.checkpoints.hf.family import Family
 from gnomon.checkpoints.hf.keys import Keys
-from gnomon.checkpoints.nearest import Lost, no_family
+from gnomon.checkpoints.unsupported import Lost, no_family
 from gnomon.errors import BadInput, BadValue, GnomonError, unknown
 from gnomon.models import ModelConfig
 from gnomon.models.meta import on_meta

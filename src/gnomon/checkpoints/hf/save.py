@@ -13,7 +13,7 @@ from gnomon.checkpoints.weights import INDEX, read_index
 from gnomon.data import Tokenizer
 from gnomon.errors import BadInput, checked
 from gnomon.models import Model, Writer
-from gnomon.models.as_built import held
+from gnomon.models.snapshot import snapshot
 
 
 @checked
@@ -26,7 +26,7 @@ def save_hf(model: nn.Module, folder: str | Path, family: str | None = None) -> 
     the folder held stays whole until all is written.
     """
     inner = unwrapped(model)
-    found = held(inner)
+    found = snapshot(inner)
     config, own = found.config, {name: weight.detach() for name, weight in found.weights.items()}
     kind = family_for(config, family)
     about = kind.write(whole(config))

@@ -6,7 +6,7 @@ import torch
 from gnomon.errors import BadValue
 from gnomon.models import preset
 from gnomon.train import TrainConfig
-from gnomon.train.memory import check_memory
+from gnomon.train.memory_estimate import check_memory
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 
@@ -14,7 +14,7 @@ CPU, GPU = torch.device("cpu"), torch.device("cuda")
 def needs(monkeypatch, config, ran, device):
     """The bytes that are asked for, the batch's and the model's."""
     asked = []
-    monkeypatch.setattr("gnomon.train.memory.room_for", lambda n_bytes, what, instead: asked.append(n_bytes))
+    monkeypatch.setattr("gnomon.train.memory_estimate.room_for", lambda n_bytes, what, instead: asked.append(n_bytes))
     check_memory(config, ran, device)
     return asked
 

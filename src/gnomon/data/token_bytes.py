@@ -37,7 +37,7 @@ BYTE_OF = {letter: byte for byte, letter in enumerate(BYTE_ALPHABET)}
 
 
 @dataclass(frozen=True)
-class Pieces:
+class TokenBytes:
     """The bytes each id adds: ``first[i]`` at the start of a text, ``rest[i]`` anywhere else."""
 
     first: list[bytes]
@@ -61,7 +61,7 @@ def decoder_steps(spec: dict[str, Any]) -> list[str]:
     return [part["type"] for part in parts]
 
 
-def tabulate(core: tokenizers.Tokenizer, size: int, control: frozenset[int]) -> Pieces:
+def tabulate(core: tokenizers.Tokenizer, size: int, control: frozenset[int]) -> TokenBytes:
     """Tabulate what each of ``size`` ids adds to a text; a control id has its name here, for whoever asks to see it."""
     spec = json.loads(core.to_str())
     steps = decoder_steps(spec)
@@ -80,7 +80,7 @@ def tabulate(core: tokenizers.Tokenizer, size: int, control: frozenset[int]) -> 
     first, rest = [b""] * size, [b""] * size  # ids without a token stay empty
     for name, i in core.get_vocab(with_added_tokens=True).items():
         first[i], rest[i] = piece(i, name, []), piece(i, name, ["x"])
-    return Pieces(first, rest)
+    return TokenBytes(first, rest)
 
 
 def _byte_level(name: str) -> bytes:

@@ -12,7 +12,7 @@ from gnomon.errors import BadValue
 from gnomon.models.config import ModelConfig
 from gnomon.models.meta import on_meta
 from gnomon.models.model import Model
-from gnomon.models.names import plain_name
+from gnomon.models.weight_names import plain_name
 
 PLAIN = (bool, int, float, str, type(None), torch.dtype)
 #: settings that change no logits: of training, and of how new rows are drawn
@@ -21,14 +21,14 @@ MOST = 6  # differences that an error lists
 
 
 @dataclass(frozen=True)
-class Held:
+class Snapshot:
     """What a file holds: the config that builds the model, and its weights by name, each once."""
 
     config: ModelConfig
     weights: Mapping[str, Tensor]
 
 
-def held(model: Model, tokenizer: Tokenizer | None = None) -> Held:
+def snapshot(model: Model, tokenizer: Tokenizer | None = None) -> Snapshot:
     """The config and the weights of a model, whose parts may have been replaced or compiled.
 
     tokenizer   what is written beside it, default its own
@@ -59,7 +59,7 @@ def held(model: Model, tokenizer: Tokenizer | None = None) -> Held:
     model.check_ids(config.vocab_size, tokenizer)
     if model.labels is not None and config.n_classes not in (None, len(model.labels)):
         raise BadValue(f"model.labels names {len(model.labels)} classes, but the head knows {config.n_classes}")
-    return Held(config, weights)
+    return Snapshot(config, weights)
 
 
 def _as_headed(model: Model, head: Tied | Untied | None) -> ModelConfig:
@@ -136,4 +136,4 @@ def _check_each_once(weights: Mapping[str, Tensor]) -> None:
             )
 
 
-__all__ = ["Held", "held"]
+__all__ = ["Snapshot", "snapshot"]

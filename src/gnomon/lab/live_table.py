@@ -9,12 +9,12 @@ from math import log
 from gnomon.glossary import Words
 from gnomon.lab.analysis import kind_of
 from gnomon.lab.prepare import Lab
-from gnomon.lab.reading import listed, percent
-from gnomon.lab.settings import Settings, Trial
+from gnomon.lab.settings import LabSettings, Trial
+from gnomon.lab.summary import listed, percent
 from gnomon.lab.trial import Measured
 
 
-class Growing:
+class LiveTable:
     """Lines of the table of an experiment; the first ones say what the columns are and what a byte trigram reaches."""
 
     def __init__(self, lab: Lab, w: Words) -> None:
@@ -50,8 +50,8 @@ class Growing:
         return "  ".join([label.ljust(self.labels), *map(str.rjust, cells, self.widths)])
 
 
-def _name(trial: Trial, settings: Settings) -> str:
+def _name(trial: Trial, settings: LabSettings) -> str:
     return trial.label if settings.seeds == 1 else f"{trial.label} {trial.seed}"
 
 
-__all__ = ["Growing"]
+__all__ = ["LiveTable"]

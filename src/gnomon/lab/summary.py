@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 
 from gnomon.glossary import Words, translated, words
-from gnomon.lab.analysis import BREAKS, FLAT, Kind, Row, holds_until, published_kind
+from gnomon.lab.analysis import BREAKS, FLAT, EncodingResult, Kind, holds_until, published_kind
 from gnomon.lab.bootstrap import Interval
 from gnomon.lab.published import CURVES
-from gnomon.lab.report import Place, Report
+from gnomon.lab.report import LabReport, Place
 
 WORTH = -0.1  # over the trigram's bits: a model above it has learned too little to compare encodings by
 KINDS: tuple[Kind, ...] = ("flat", "rises", "breaks", "n/a")  # the mildest first
@@ -50,7 +50,7 @@ def listed(labels: Iterable[str], w: Words = ENGLISH) -> str:
 # ------------------------------------------------------------------ about one encoding
 
 
-def verdict(report: Report, row: Row, w: Words = ENGLISH) -> str:
+def verdict(report: LabReport, row: EncodingResult, w: Words = ENGLISH) -> str:
     """What became of this encoding on the way to the longest context."""
     L, lengths = report.settings.train_length, report.settings.lengths
     last = row.increase[-1]
@@ -62,7 +62,7 @@ def verdict(report: Report, row: Row, w: Words = ENGLISH) -> str:
     return w(key, change=percents(last, w), times=lengths[-1] / L)
 
 
-def facts(report: Report, row: Row, w: Words = ENGLISH) -> list[str]:
+def facts(report: LabReport, row: EncodingResult, w: Words = ENGLISH) -> list[str]:
     """What else was measured of it that bears on the curve."""
     L, longest = report.settings.train_length, report.settings.lengths[-1]
     found = []
@@ -79,7 +79,7 @@ def facts(report: Report, row: Row, w: Words = ENGLISH) -> list[str]:
     return found
 
 
-def _holds(report: Report, row: Row, w: Words) -> str:
+def _holds(report: LabReport, row: EncodingResult, w: Words) -> str:
     """How far its loss by position stays what it was."""
     L, longest = report.settings.train_length, report.settings.lengths[-1]
     until = holds_until(row, report.edges, L)
@@ -96,7 +96,7 @@ def _ends(bits: list[float | None], w: Words) -> str:
     return w("pair", first=first, last=last)
 
 
-def comparison(report: Report, row: Row, w: Words = ENGLISH) -> list[str]:
+def comparison(report: LabReport, row: EncodingResult, w: Words = ENGLISH) -> list[str]:
     """How the curve compares with what is published about the encoding, and what may explain a difference."""
     factor = report.settings.lengths[-1] / report.settings.train_length
     theirs = published_kind(row.name, factor)
@@ -112,7 +112,7 @@ def comparison(report: Report, row: Row, w: Words = ENGLISH) -> list[str]:
     return [*said, w("differs", here=w(row.kind), there=w(theirs)), *reasons(report, row, theirs, w)]
 
 
-def reasons(report: Report, row: Row, theirs: Kind, w: Words = ENGLISH) -> list[str]:
+def reasons(report: LabReport, row: EncodingResult, theirs: Kind, w: Words = ENGLISH) -> list[str]:
     """What was measured that may explain why a curve is of another kind than the published one."""
     margin, gain = report.margins[row.label].value, gain_from_context(report, row)
     size = {"millions": row.parameters / 1e6, "steps": report.settings.train.steps}
@@ -124,7 +124,7 @@ def reasons(report: Report, row: Row, theirs: Kind, w: Words = ENGLISH) -> list[
     return [w("small", **size)]
 
 
-def gain_from_context(report: Report, row: Row) -> float | None:
+def gain_from_context(report: LabReport, row: EncodingResult) -> float | None:
     """By how much the loss, over the trigram's, falls from an eighth of the training length to all of it."""
     L = report.settings.train_length
     near = [c for c, end in zip(row.curve, report.edges[1:], strict=True) if c is not None and end <= max(1, L // 8)]
@@ -135,14 +135,14 @@ def gain_from_context(report: Report, row: Row) -> float | None:
 # ------------------------------------------------------------------ about all of them
 
 
-def disagreements(report: Report) -> list[Row]:
+def disagreements(report: LabReport) -> list[EncodingResult]:
     """The encodings whose curve is of another kind than the published one."""
     factor = report.settings.lengths[-1] / report.settings.train_length
     known = [(row, published_kind(row.name, factor)) for row in report.sorted_rows()]
     return [row for row, theirs in known if factor > 1 and theirs is not None and row.kind != theirs]
 
 
-def summary(report: Report, w: Words = ENGLISH) -> list[str]:
+def summary(report: LabReport, w: Words = ENGLISH) -> list[str]:
     """The whole in a few sentences, one to a line."""
     L, longest = report.settings.train_length, report.settings.lengths[-1]
     lines = [w("best_trained", trained=L, ranked=ranked(report.ranking[0]))]
@@ -161,7 +161,7 @@ def summary(report: Report, w: Words = ENGLISH) -> list[str]:
     return lines
 
 
-def _agreement(report: Report, w: Words) -> list[str]:
+def _agreement(report: LabReport, w: Words) -> list[str]:
     factor = report.settings.lengths[-1] / report.settings.train_length
     odd = disagreements(report)
     if odd:
@@ -170,7 +170,7 @@ def _agreement(report: Report, w: Words) -> list[str]:
     return [w("as_published", names=listed(known, w))] if known else []
 
 
-def _worth(report: Report, w: Words) -> str:
+def _worth(report: LabReport, w: Words) -> str:
     above = [row.label for row in report.sorted_rows() if report.margins[row.label].value > WORTH]
     if not above:
         return w("worth", least=whole(-max(report.margins[row.label].value for row in report.rows)))

@@ -7,7 +7,15 @@ import torch
 
 import gnomon as gn
 from gnomon.data import Tokenizer
-from gnomon.models.nearness import nearest, neighbors, plane, sentence_vectors, token_vectors, word_ids, written_tokens
+from gnomon.models.similarity import (
+    nearest,
+    neighbors,
+    plane,
+    sentence_vectors,
+    token_vectors,
+    word_ids,
+    written_tokens,
+)
 
 SIZES = {"d_model": 8, "n_layers": 1, "n_heads": 2}
 ALL = {

@@ -12,20 +12,20 @@ LLAMA3 = (
 QWEN2 = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
 BLOOM = r" ?[^(\s|[.,!?…。，、।۔،])]+"
 
-Words = list[pre_tokenizers.PreTokenizer]
+PreTokenizers = list[pre_tokenizers.PreTokenizer]
 
 
-def gpt2() -> Words:
+def gpt2() -> PreTokenizers:
     """GPT-2's own words."""
     return [pre_tokenizers.ByteLevel(add_prefix_space=False)]
 
 
-def digits() -> Words:
+def digits() -> PreTokenizers:
     """GPT-2's words, with each digit a word of its own."""
     return [pre_tokenizers.Digits(individual_digits=True), *gpt2()]
 
 
-def pattern(regex: str) -> Callable[[], Words]:
+def pattern(regex: str) -> Callable[[], PreTokenizers]:
     """The words that a pattern finds."""
     return lambda: [
         pre_tokenizers.Split(Regex(regex), "isolated"),
@@ -33,4 +33,4 @@ def pattern(regex: str) -> Callable[[], Words]:
     ]
 
 
-__all__ = ["BLOOM", "LLAMA3", "QWEN2", "Words", "digits", "gpt2", "pattern"]
+__all__ = ["BLOOM", "LLAMA3", "QWEN2", "PreTokenizers", "digits", "gpt2", "pattern"]

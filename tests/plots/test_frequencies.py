@@ -9,7 +9,7 @@ from matplotlib.scale import InvertedLogTransform
 
 import gnomon as gn
 from gnomon import plots
-from gnomon.plots.waves import against_distance, distances
+from gnomon.plots.frequencies import against_distance, distances
 
 
 @pytest.mark.parametrize(("base", "trained"), [(10_000.0, 2048), (500_000.0, 8192), (10_000.0, 4)])

@@ -1,9 +1,9 @@
-"""The feed: where the tokens of uneven rows sit, step after step, and what becomes of rows that have ended."""
+"""A decoding batch: where the tokens of uneven rows sit, step after step, and what becomes of rows that have ended."""
 
 import pytest
 import torch
 
-from gnomon.generate.feed import Feed
+from gnomon.generate.decoding_batch import DecodingBatch
 
 
 def watched(model, monkeypatch):
@@ -29,10 +29,10 @@ def places(at):
 def test_positions_skip_the_padding_and_go_on_from_there(tiny, monkeypatch):
     model = tiny()
     seen = watched(model, monkeypatch)
-    feed = Feed(model, 2, model.cache(), held=False)
-    feed.read([[1, 2, 3], [4, 5, 6, 7, 8]])
-    feed.read([[9], [9]])
-    feed.read([[10, 11], [10]])
+    batch = DecodingBatch(model, 2, model.cache(), held=False)
+    batch.read([[1, 2, 3], [4, 5, 6, 7, 8]])
+    batch.read([[9], [9]])
+    batch.read([[10, 11], [10]])
     assert [places(at) for at in seen] == [
         [[None, None, 0, 1, 2], [0, 1, 2, 3, 4]],
         [[3], [5]],
@@ -44,75 +44,75 @@ def test_positions_skip_the_padding_and_go_on_from_there(tiny, monkeypatch):
 def test_even_rows_stay_dense_for_the_fast_kernels(tiny, monkeypatch):
     model = tiny()
     seen = watched(model, monkeypatch)
-    feed = Feed(model, 2, model.cache(), held=False)
+    batch = DecodingBatch(model, 2, model.cache(), held=False)
     for rows in ([[1, 2], [3, 4]], [[5], [6]], [[7], [8]]):
-        feed.read(rows)
+        batch.read(rows)
     assert [at.kind for at in seen] == ["dense"] * 3
 
 
 def test_rows_that_end_leave_the_cache(tiny, monkeypatch):
     model = tiny()
     seen = watched(model, monkeypatch)
-    feed = Feed(model, 3, model.cache(), held=False)
-    feed.read([[1], [2, 3], [4]])
-    feed.keep([1, 2])
-    feed.read([[5], [6]])
-    feed.keep([1])
-    feed.read([[7]])
+    batch = DecodingBatch(model, 3, model.cache(), held=False)
+    batch.read([[1], [2, 3], [4]])
+    batch.keep([1, 2])
+    batch.read([[5], [6]])
+    batch.keep([1])
+    batch.read([[7]])
     assert [places(at) for at in seen[1:]] == [[[2], [1]], [[2]]]
-    assert feed.cache.at.shape[0] == 1
+    assert batch.cache.at.shape[0] == 1
 
 
 def test_rows_that_end_wait_as_padding_in_a_cache_that_is_held(tiny, monkeypatch):
     model = tiny()
     seen = watched(model, monkeypatch)
-    feed = Feed(model, 3, model.cache(), held=True)
-    feed.read([[1], [2, 3], [4]])
-    feed.keep([1, 2])
-    assert feed.read([[5], [6]]).shape == (2, 64)
-    feed.keep([1])
-    assert feed.read([[7]]).shape == (1, 64)
+    batch = DecodingBatch(model, 3, model.cache(), held=True)
+    batch.read([[1], [2, 3], [4]])
+    batch.keep([1, 2])
+    assert batch.read([[5], [6]]).shape == (2, 64)
+    batch.keep([1])
+    assert batch.read([[7]]).shape == (1, 64)
     assert [places(at) for at in seen[1:]] == [[[None], [2], [1]], [[None], [None], [2]]]
-    assert feed.cache.at.real.sum(1).tolist() == [1, 3, 3]
+    assert batch.cache.at.real.sum(1).tolist() == [1, 3, 3]
 
 
 def test_full_is_told_of_the_rows_still_going(tiny):
     model = tiny("learned", max_positions=4)
-    feed = Feed(model, 3, model.cache(), held=True)
-    feed.read([[1, 2, 3, 4], [1, 2], [1, 2, 3]])
-    assert feed.full() == [True, False, False]
-    feed.keep([1, 2])
-    assert feed.full() == [False, False]
-    feed.read([[1], [2]])
-    assert feed.full() == [False, True]
+    batch = DecodingBatch(model, 3, model.cache(), held=True)
+    batch.read([[1, 2, 3, 4], [1, 2], [1, 2, 3]])
+    assert batch.full() == [True, False, False]
+    batch.keep([1, 2])
+    assert batch.full() == [False, False]
+    batch.read([[1], [2]])
+    assert batch.full() == [False, True]
 
 
 def test_logits_are_computed_wide(tiny):
     model = tiny().to(torch.float16)
-    assert Feed(model, 1, model.cache(), held=False).read([[1, 2]]).dtype == torch.float32
+    assert DecodingBatch(model, 1, model.cache(), held=False).read([[1, 2]]).dtype == torch.float32
 
 
 def test_fits_says_how_many_of_the_next_tokens_each_row_has_positions_for(tiny):
     model = tiny("learned", max_positions=6)
-    feed = Feed(model, 3, model.cache(), held=True)
-    assert feed.fits(9) == [6, 6, 6]
-    feed.read([[1, 2, 3, 4], [1, 2], [1, 2, 3, 4, 5, 6]])
-    assert feed.fits(3) == [2, 3, 0]
-    assert feed.fits(9) == [2, 4, 0]
-    feed.keep([2, 0])
-    assert feed.fits(9) == [0, 2]
+    batch = DecodingBatch(model, 3, model.cache(), held=True)
+    assert batch.fits(9) == [6, 6, 6]
+    batch.read([[1, 2, 3, 4], [1, 2], [1, 2, 3, 4, 5, 6]])
+    assert batch.fits(3) == [2, 3, 0]
+    assert batch.fits(9) == [2, 4, 0]
+    batch.keep([2, 0])
+    assert batch.fits(9) == [0, 2]
 
 
 @pytest.mark.parametrize("position", ["rope", "learned", "alibi"])
 def test_what_is_forgotten_was_never_read(tiny, position):
     """Rows forget different numbers of tokens; what they read next sits, and sees, as if they had not read those."""
     model = tiny(position)
-    feed, plain = (Feed(model, 3, model.cache(), held=False) for _ in range(2))
-    feed.read([[1, 2, 3, 9, 9], [4, 5, 9], [6, 7]])
-    feed.forget([2, 1, 0])
+    batch, plain = (DecodingBatch(model, 3, model.cache(), held=False) for _ in range(2))
+    batch.read([[1, 2, 3, 9, 9], [4, 5, 9], [6, 7]])
+    batch.forget([2, 1, 0])
     plain.read([[1, 2, 3], [4, 5], [6, 7]])
     for rows in ([[8], [8, 10], []], [[11, 12], [], [13]], [[1], [2], [3]]):
-        mine, other = feed.read(rows), plain.read(rows)
+        mine, other = batch.read(rows), plain.read(rows)
         for n, row in enumerate(rows):
             if row:
                 torch.testing.assert_close(mine[n], other[n], atol=1e-4, rtol=0)
@@ -120,12 +120,12 @@ def test_what_is_forgotten_was_never_read(tiny, position):
 
 def test_rows_may_be_repeated_and_go_on_apart(tiny):
     model = tiny()
-    feed = Feed(model, 2, model.cache(), held=False)
-    feed.read([[1, 2, 3], [4]])
-    feed.keep([1, 0, 1])
-    out = feed.read([[5], [6], [7]])
+    batch = DecodingBatch(model, 2, model.cache(), held=False)
+    batch.read([[1, 2, 3], [4]])
+    batch.keep([1, 0, 1])
+    out = batch.read([[5], [6], [7]])
     for row, text in zip(out, ([4, 5], [1, 2, 3, 6], [4, 7]), strict=True):
-        alone = Feed(model, 1, model.cache(), held=False).read([text])[0]
+        alone = DecodingBatch(model, 1, model.cache(), held=False).read([text])[0]
         torch.testing.assert_close(row, alone, atol=1e-4, rtol=0)
 
 
@@ -133,13 +133,13 @@ def test_rows_may_be_repeated_and_go_on_apart(tiny):
 @pytest.mark.parametrize("read", [True, False])
 def test_a_fork_leaves_what_it_came_from_as_it_was(tiny, kind, read):
     model = tiny(window=4)
-    feed = Feed(model, 2, model.cache(kind, capacity=20), held=True)
-    plain = Feed(model, 2, model.cache(kind, capacity=20), held=True)
-    for one in (feed, plain):
+    batch = DecodingBatch(model, 2, model.cache(kind, capacity=20), held=True)
+    plain = DecodingBatch(model, 2, model.cache(kind, capacity=20), held=True)
+    for one in (batch, plain):
         if read:
             one.read([[1, 2, 3], [4]])
-    fork = feed.fork()
+    fork = batch.fork()
     fork.read([[9, 9], [9, 9]])
     fork.keep([1])
     fork.read([[9]])
-    torch.testing.assert_close(feed.read([[5], [6]]), plain.read([[5], [6]]), atol=0, rtol=0)
+    torch.testing.assert_close(batch.read([[5], [6]]), plain.read([[5], [6]]), atol=0, rtol=0)

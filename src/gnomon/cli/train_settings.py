@@ -16,13 +16,13 @@ from gnomon.models import PRESETS, Model, ModelConfig, preset
 from gnomon.positions import encoding
 from gnomon.tasks import Kind, find
 from gnomon.train import TrainConfig
-from gnomon.train.memory import check_memory
+from gnomon.train.memory_estimate import check_memory
 
 RATES = {"gpt2-small": 6e-4}  # where TrainConfig's is too high: Brown et al. 2020, arXiv:2005.14165, table 2.1
 
 
 @dataclass(frozen=True)
-class Settings:
+class TrainSettings:
     """The keys and tables of a run's TOML file, and of --set. Each kind of task adds the table of its name."""
 
     task: str = "text"
@@ -45,7 +45,7 @@ class Settings:
         return dict(self.kind.default_model) if self.preset is None else PRESETS[self.preset]
 
 
-def settings_of(kind: type[Kind]) -> type[Settings]:
+def settings_of(kind: type[Kind]) -> type[TrainSettings]:
     """Settings with a kind's defaults and its own table."""
     fields = [
         ("task", str, field(default=kind.name)),
@@ -54,15 +54,15 @@ def settings_of(kind: type[Kind]) -> type[Settings]:
         ("train", TrainConfig, field(default=kind.default_train)),
         (kind.name, kind, field(default_factory=kind)),
     ]
-    return make_dataclass("Settings", fields, bases=(Settings,), frozen=True)
+    return make_dataclass("TrainSettings", fields, bases=(TrainSettings,), frozen=True)
 
 
 def chosen_kind(flag: str | None, file: Path | None, sets: Sequence[str]) -> type[Kind]:
     """The kind of task that the command line or the file names."""
-    return find(flag or str(plain_settings(file, sets).get("task", Settings.task)))
+    return find(flag or str(plain_settings(file, sets).get("task", TrainSettings.task)))
 
 
-def settled(resolved: Resolved[Settings]) -> Settings:
+def settled(resolved: Resolved[TrainSettings]) -> TrainSettings:
     """The settings, with the preset's rate where nobody chose one; BadValue for an unknown preset or encoding."""
     settings = resolved.config
     if "name" in settings.position:
@@ -74,12 +74,12 @@ def settled(resolved: Resolved[Settings]) -> Settings:
     return replace(settings, train=replace(settings.train, lr=RATES[settings.preset]))
 
 
-def make_tokenizer(settings: Settings) -> Tokenizer:
+def make_tokenizer(settings: TrainSettings) -> Tokenizer:
     """Learn a vocabulary from the training data, never from what is held out, or load one from a file or folder."""
     return settings.kind.vocabulary(_tokenizer(settings))
 
 
-def _tokenizer(settings: Settings) -> Tokenizer:
+def _tokenizer(settings: TrainSettings) -> Tokenizer:
     if settings.tokenizer == "bytes":
         return Tokenizer.bytes()
     if settings.tokenizer == "characters":
@@ -94,7 +94,7 @@ def _tokenizer(settings: Settings) -> Tokenizer:
     return Tokenizer.load(settings.tokenizer)
 
 
-def make_model(settings: Settings, tokenizer: Tokenizer, device: torch.device) -> Model:
+def make_model(settings: TrainSettings, tokenizer: Tokenizer, device: torch.device) -> Model:
     """The preset with its changes, over this vocabulary, with first weights drawn from the seed, for a device."""
     base = settings.base
     changes = {"vocab_size": tokenizer.vocab_size, **settings.model}
@@ -111,7 +111,7 @@ def make_model(settings: Settings, tokenizer: Tokenizer, device: torch.device) -
     return model.to(device)
 
 
-def _long_enough(config: ModelConfig, settings: Settings) -> ModelConfig:
+def _long_enough(config: ModelConfig, settings: TrainSettings) -> ModelConfig:
     """A table of positions has a row for each place of the rows that are trained on, unless its size was given."""
     length = settings.train.length
     has_rows = "max_positions" in config.at_input.with_options(max_positions=length).options
@@ -120,7 +120,7 @@ def _long_enough(config: ModelConfig, settings: Settings) -> ModelConfig:
     return replace(config, max_positions=length)
 
 
-def free_folder(settings: Settings) -> Path:
+def free_folder(settings: TrainSettings) -> Path:
     """runs/<preset>-<position> or runs/<task>, or the first of its numbered namesakes that does not exist yet."""
     position = settings.position.get("name", settings.base.get("position", "rope"))
     title = settings.kind.title() if settings.preset is None else f"{settings.preset}-{position}"
@@ -137,5 +137,6 @@ def sources_key(kind: type[Kind]) -> str:
 
 
 __all__ = [
-    "Settings", "chosen_kind", "free_folder", "make_model", "make_tokenizer", "settings_of", "settled", "sources_key",
+    "TrainSettings", "chosen_kind", "free_folder", "make_model", "make_tokenizer", "settings_of", "settled",
+    "sources_key",
 ]  # fmt: skip

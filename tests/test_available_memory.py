@@ -2,9 +2,9 @@
 
 import pytest
 
-from gnomon import memory
+from gnomon import available_memory as memory
+from gnomon.available_memory import room_for, size
 from gnomon.errors import BadValue
-from gnomon.memory import room_for, size
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Feed: a batch of rows that a model reads together, one forward a step, whatever their lengths.
+"""DecodingBatch: rows that a model reads together, one forward a step, whatever their lengths.
 
 Strategies drive it: read, keep (go on with these rows, which may be repeated), forget (take back what was read), fits.
 """
@@ -24,7 +24,7 @@ from gnomon.shapes import Bool, Float, Int
 CacheKind = Literal["growing", "preallocated", "rolling"]
 
 
-class Feed:
+class DecodingBatch:
     """What B rows have read so far, which is in the cache, and how they read on.
 
     Rows that end leave the batch and the cache. A cache that the caller holds keeps all its rows instead: those that
@@ -103,12 +103,12 @@ class Feed:
         read = torch.where(at.real, at.step, -1).amax(1) + 1
         self.cache.crop((read - back.to(at.device)).clamp(min=0))
 
-    def fork(self) -> "Feed":
-        """Another feed that has read the same, in a cache of its own, which is not held."""
+    def fork(self) -> "DecodingBatch":
+        """Another batch that has read the same, in a cache of its own, which is not held."""
         cache = copy(self.cache)
         cache.k, cache.v = dict(cache.k), dict(cache.v)
         cache.reorder(self._index(range(self.B)))  # copies: a preallocated cache writes in place
-        return Feed(self.model, self.B, cache, held=False)
+        return DecodingBatch(self.model, self.B, cache, held=False)
 
     def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[Int, Bool]:
         """Ids (B, T) and where they are real: rows start with padding, so that all end in the last column."""
@@ -163,4 +163,4 @@ def evaluating(model: LanguageModel | nn.Module) -> Iterator[None]:
             part.training = True
 
 
-__all__ = ["CacheKind", "Feed", "evaluating"]
+__all__ = ["CacheKind", "DecodingBatch", "evaluating"]

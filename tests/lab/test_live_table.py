@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from gnomon.glossary import words
-from gnomon.lab.growing import Growing
+from gnomon.lab.live_table import LiveTable
 from gnomon.lab.prepare import prepare
-from gnomon.lab.reading import percent
+from gnomon.lab.summary import percent
 from gnomon.lab.trial import Measured
 
 
@@ -19,7 +19,7 @@ def lab(report, settings, corpus, folder):
 @pytest.mark.parametrize("lang", ["en", "es"])
 def test_its_numbers_are_those_of_the_report(lab, report, settings, folder, lang):
     w = words("lab", lang)
-    table = Growing(lab, w)
+    table = LiveTable(lab, w)
     assert table.heading[-1].split()[-3:] == [w.number(report.trigram.value, ".3f")] * 3
     for trial in settings.trials():
         row, line = report.row(trial.label), table.line(Measured.load(folder / trial.folder))
@@ -30,7 +30,7 @@ def test_its_numbers_are_those_of_the_report(lab, report, settings, folder, lang
 
 
 def test_seeds_are_told_apart(lab, settings, folder):
-    table = Growing(replace(lab, settings=replace(settings, seeds=2)), words("lab"))
+    table = LiveTable(replace(lab, settings=replace(settings, seeds=2)), words("lab"))
     measured = Measured.load(folder / "rope")
     assert table.line(replace(measured, trial=replace(measured.trial, seed=1))).startswith("rope 1 ")
 

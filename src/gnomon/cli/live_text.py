@@ -1,4 +1,4 @@
-"""Page: the texts of one generation on the terminal, while they are written and afterwards."""
+"""LiveText: the texts of one generation on the terminal, while they are written and afterwards."""
 
 import sys
 import time
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gnomon.generate import Generation, Token
 
 
-class Page:
+class LiveText:
     """What has been written so far. The first text is shown while it grows, the others after it."""
 
     def __init__(
@@ -139,4 +139,4 @@ def _unicode() -> bool:
     return (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
 
 
-__all__ = ["Page"]
+__all__ = ["LiveText"]

@@ -21,8 +21,8 @@ from gnomon.models.decoder_only import DecoderOnly
 from gnomon.models.encoder_decoder import EncoderDecoder
 from gnomon.models.encoder_only import EncoderOnly
 from gnomon.models.heads import PooledHead, pool
+from gnomon.models.inputs import pad_rows
 from gnomon.models.model import Model
-from gnomon.models.place import padded
 from gnomon.shapes import Float, Int
 
 AT_ONCE = 64  # sentences read in one batch
@@ -93,7 +93,7 @@ def sentence_vectors(model: Model, texts: Sequence[str], unit: bool = False) -> 
     device, found = next(model.parameters()).device, []
     with evaluating(model), torch.no_grad():
         for first in range(0, len(rows), AT_ONCE):
-            ids, at = padded(rows[first : first + AT_ONCE])
+            ids, at = pad_rows(rows[first : first + AT_ONCE])
             at = Layout.dense(*ids.shape) if at is None else at
             model.check(at)
             found.append(_pooled(model, ids.to(device), at.to(device)).float().cpu())

@@ -6,10 +6,10 @@ from typing import Any, Literal, get_args
 
 from torch import nn
 
-from gnomon.checkpoints.drafts import free
 from gnomon.checkpoints.hf import save_hf
 from gnomon.checkpoints.loading import load
 from gnomon.checkpoints.native import save_model
+from gnomon.checkpoints.staging import free
 from gnomon.device import resolve_dtype
 from gnomon.errors import BadValue, checked, unknown
 

@@ -9,9 +9,9 @@ import torch
 from gnomon.errors import BadValue, checked
 from gnomon.glossary import grouped, words
 from gnomon.layout import Layout
-from gnomon.plots.chosen import Position, built
-from gnomon.plots.chosen import turning as pairs_of
 from gnomon.plots.picture import Picture, check_drawable
+from gnomon.plots.resolve import Position, built
+from gnomon.plots.resolve import turning as pairs_of
 from gnomon.plots.style import BLUE, FAINT, MUTED, ORANGE, drawing, mark, panels, plain_numbers
 from gnomon.positions import PositionEncoding
 from gnomon.shapes import Float

@@ -1,4 +1,4 @@
-"""place: where the ids of one call sit, checked against what the cache holds; padded: rows of several lengths."""
+"""resolve_layout: where the ids of one call sit, checked against the cache; pad_rows: uneven rows as one batch."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from gnomon.layout import Layout, layout_of
 from gnomon.shapes import Int
 
 
-def place(ids: Int, at: Layout | None, cache: Cache | None) -> Layout:
+def resolve_layout(ids: Int, at: Layout | None, cache: Cache | None) -> Layout:
     """The Layout of these ids: the given one, stretched over the batch, or the natural one. Raises BadValue where a
     given one does not continue what the cache holds."""
     check_shape(ids)
@@ -34,7 +34,7 @@ def place(ids: Int, at: Layout | None, cache: Cache | None) -> Layout:
     return at
 
 
-def padded(rows: Sequence[Sequence[int]], fill: int = 0) -> tuple[Int, Layout | None]:
+def pad_rows(rows: Sequence[Sequence[int]], fill: int = 0) -> tuple[Int, Layout | None]:
     """Rows of ids as (B, T), `fill` on the right of shorter ones, and where they sit; None where all are alike."""
     lengths = torch.tensor([len(row) for row in rows])
     T = int(lengths.max())
@@ -43,4 +43,4 @@ def padded(rows: Sequence[Sequence[int]], fill: int = 0) -> tuple[Int, Layout | 
     return ids, None if bool(real.all()) else Layout.padded(real)
 
 
-__all__ = ["padded", "place"]
+__all__ = ["pad_rows", "resolve_layout"]

@@ -10,8 +10,8 @@ import numpy as np
 
 from gnomon.errors import BadValue, checked
 from gnomon.glossary import words
-from gnomon.plots.chosen import Position, turning
 from gnomon.plots.picture import Picture, check_drawable
+from gnomon.plots.resolve import Position, turning
 from gnomon.plots.style import BLUE, FAINT, MUTED, ORANGE, drawing, in_order, panels
 
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 import torch
 
+from gnomon.available_memory import room_for
 from gnomon.glossary import grouped
-from gnomon.memory import room_for
 from gnomon.models import ModelConfig
 from gnomon.train.config import TrainConfig
 

@@ -7,7 +7,7 @@ import pytest
 
 import gnomon as gn
 from gnomon import plots
-from gnomon.plots.turning import AT
+from gnomon.plots.sin_cos import AT
 
 
 def test_curves_are_columns_of_the_sinusoidal_table():
