@@ -15,7 +15,7 @@ from gnomon.checkpoints.pull import pull
 from gnomon.data import Corpus
 from gnomon.lab.by_position import beginnings, stretches
 from gnomon.lab.protocols import nats_per_token
-from gnomon.models.refit import extend
+from gnomon.models.context_extension import extend
 
 TRAINED, TO, STEP = 8192, 16384, 1024
 

@@ -10,7 +10,7 @@ import gnomon as gn
 from gnomon.checkpoints import gguf, load, save_hf, save_model
 from gnomon.embed import InputLayer
 from gnomon.errors import BadValue
-from gnomon.models.refit import retrofit
+from gnomon.models.position_change import retrofit
 from gnomon.models.snapshot import snapshot
 
 IDS = torch.tensor([[3, 1, 4, 1, 5, 9, 2, 6]])

@@ -64,7 +64,7 @@ def command(
     from gnomon.checkpoints import load
     from gnomon.checkpoints.staging import free
     from gnomon.device import set_threads
-    from gnomon.models.refit import extend
+    from gnomon.models.context_extension import extend
     from gnomon.plots.picture import picture_format
 
     if picture is not None:
@@ -75,12 +75,12 @@ def command(
     c = old.config
     if count:
         room_for(4 * to * c.d_model * max(c.n_layers, 1), f"reading {to} tokens at once", "give --documents 0, or less")
-    refit = extend(old, to, method, trained, **plain_settings(sets=settings, taken=TAKEN))
-    found = before_and_after(old, refit.model, sources, to, count, quiet, lang)
-    save(refit.model, output, kind)
+    change = extend(old, to, method, trained, **plain_settings(sets=settings, taken=TAKEN))
+    found = before_and_after(old, change.model, sources, to, count, quiet, lang)
+    save(change.model, output, kind)
     length = old.config.max_positions if trained is None else trained
-    what = said("refit", "extended", model=model, method=method, trained=length, to=to)
-    report(what, refit, found, output, picture, length, lang, as_json)
+    what = said("position_change", "extended", model=model, method=method, trained=length, to=to)
+    report(what, change, found, output, picture, length, lang, as_json)
 
 
 __all__ = ["command"]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gnomon.data.store import Ints
     from gnomon.lab.by_position import Stretch
     from gnomon.models import Model
-    from gnomon.models.refit import Refit
+    from gnomon.models.position_change import PositionChange
 
 FORMATS = ("hf", "native")
 
@@ -76,7 +76,7 @@ def before_and_after(
     old: "Model", new: "Model", sources: tuple[str, ...], length: int, count: int, quiet: bool, lang: str
 ) -> "dict[str, list[Stretch]]":
     """Loss by position of both on the same documents; nothing where there is nothing to measure."""
-    rows, w = documents(old, sources, length, count), words("refit", lang)
+    rows, w = documents(old, sources, length, count), words("position_change", lang)
     if rows is None:
         return {}
     return {name: measured(model, rows, name, quiet, w) for name, model in (("before", old), ("after", new))}
@@ -84,7 +84,7 @@ def before_and_after(
 
 def report(
     what: str,
-    refit: "Refit",
+    change: "PositionChange",
     found: "dict[str, list[Stretch]]",
     output: Path,
     picture: Path | None,
@@ -93,25 +93,25 @@ def report(
     as_json: bool,
 ) -> None:
     """Say what changed and what it did."""
-    w = words("refit", lang)
+    w = words("position_change", lang)
     if picture is not None and found:
         from gnomon.plots.by_position import losses_by_position
 
         losses_by_position({w(name): stretches for name, stretches in found.items()}, trained, lang).save(picture)
     if as_json:
         print_json({
-            "what": what, "output": output, "kept": refit.kept, "notes": refit.notes,
+            "what": what, "output": output, "unchanged": change.unchanged, "notes": change.notes,
             "picture": picture if found else None,
-            "removed": {name: list(shape) for name, shape in refit.removed.items()},
-            "added": {name: list(shape) for name, shape in refit.added.items()},
+            "removed": {name: list(shape) for name, shape in change.removed.items()},
+            "added": {name: list(shape) for name, shape in change.added.items()},
             "loss_by_position": {name: [_as_json(s) for s in stretches] for name, stretches in found.items()},
         })  # fmt: skip
         return
     width = max(len(w("gone")), len(w("new")))
-    lines = [translated(what, lang), f"    {w('kept', count=refit.kept)}"]
-    lines += [f"    {w('gone'):<{width}} {name} {shape}" for name, shape in refit.removed.items()]
-    lines += [f"    {w('new'):<{width}} {name} {shape}" for name, shape in refit.added.items()]
-    lines += [f"    {translated(note, lang)}" for note in refit.notes]
+    lines = [translated(what, lang), f"    {w('unchanged', count=change.unchanged)}"]
+    lines += [f"    {w('gone'):<{width}} {name} {shape}" for name, shape in change.removed.items()]
+    lines += [f"    {w('new'):<{width}} {name} {shape}" for name, shape in change.added.items()]
+    lines += [f"    {translated(note, lang)}" for note in change.notes]
     if found:
         lines += ["", w("nats"), *_table(found, w)]
     click.echo("\n".join([*lines, "", f"{output}" + (f", {picture}" if picture is not None and found else "")]))

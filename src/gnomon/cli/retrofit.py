@@ -60,7 +60,7 @@ def command(
     from gnomon.checkpoints import load
     from gnomon.checkpoints.staging import free
     from gnomon.device import set_threads
-    from gnomon.models.refit import retrofit
+    from gnomon.models.position_change import retrofit
     from gnomon.plots.picture import picture_format
     from gnomon.positions import get
 
@@ -69,12 +69,12 @@ def command(
     free(output)
     set_threads(threads)
     old = load(model, device=device)
-    refit = retrofit(old, get(position, **plain_settings(sets=settings, taken=("name",))))
+    change = retrofit(old, get(position, **plain_settings(sets=settings, taken=("name",))))
     length = min(old.config.max_positions or 1024, 1024) if length is None else length
-    found = before_and_after(old, refit.model, sources, length, count, quiet, lang)
-    save(refit.model, output, kind)
-    what = said("refit", "retrofitted", model=model, position=position)
-    report(what, refit, found, output, picture, None, lang, as_json)
+    found = before_and_after(old, change.model, sources, length, count, quiet, lang)
+    save(change.model, output, kind)
+    what = said("position_change", "retrofitted", model=model, position=position)
+    report(what, change, found, output, picture, None, lang, as_json)
 
 
 __all__ = ["command"]

@@ -2,16 +2,17 @@
 
 from gnomon.models.architectures import ARCHITECTURES, build
 from gnomon.models.config import PRESETS, ModelConfig, preset, presets
+from gnomon.models.context_extension import extend
 from gnomon.models.decoder_only import DecoderOnly
 from gnomon.models.encoder_decoder import EncoderDecoder
 from gnomon.models.encoder_only import EncoderOnly
 from gnomon.models.model import Model
 from gnomon.models.plan import Plan
-from gnomon.models.refit import Refit, extend, retrofit
+from gnomon.models.position_change import PositionChange, retrofit
 from gnomon.models.similarity import neighbors, sentence_vectors
 from gnomon.models.writer import Writer
 
 __all__ = [
-    "ARCHITECTURES", "PRESETS", "DecoderOnly", "EncoderDecoder", "EncoderOnly", "Model", "ModelConfig", "Plan", "Refit",
-    "Writer", "build", "extend", "neighbors", "preset", "presets", "retrofit", "sentence_vectors",
+    "ARCHITECTURES", "PRESETS", "DecoderOnly", "EncoderDecoder", "EncoderOnly", "Model", "ModelConfig", "Plan",
+    "PositionChange", "Writer", "build", "extend", "neighbors", "preset", "presets", "retrofit", "sentence_vectors",
 ]  # fmt: skip

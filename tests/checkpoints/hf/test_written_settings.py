@@ -15,7 +15,7 @@ from gnomon.checkpoints.hf import FAMILIES, family_for
 from gnomon.checkpoints.hf.rope import ROTARY, share_of
 from gnomon.errors import BadValue
 from gnomon.models import build, preset
-from gnomon.models.refit import extend
+from gnomon.models.context_extension import extend
 from gnomon.positions.scaling import Linear
 
 get = gn.positions.get

@@ -13,7 +13,7 @@ from gnomon.cli.main import cli
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Runs, and a text of long documents."""
-    root = tmp_path_factory.mktemp("refit")
+    root = tmp_path_factory.mktemp("changed")
     for position in ("rope", "learned"):
         torch.manual_seed(0)
         model = gn.DecoderOnly(257, 16, 1, 2, position=position, max_positions=64)
@@ -143,15 +143,15 @@ def test_transformers_loads_an_extended_model_with_equal_logits(tmp_path):
 def test_a_retrofitted_model_is_trained_back(folder, tmp_path):
     """From the weights that it was left with, under its new encoding, with its own tokenizer."""
     (tmp_path / "text.txt").write_text("the cat sat on the mat. " * 300)
-    refit = run("retrofit", folder / "learned", "--position", "alibi", "-o", tmp_path / "refit", "--documents", 0)
-    assert refit.exit_code == 0, refit.output
+    change = run("retrofit", folder / "learned", "--position", "alibi", "-o", tmp_path / "changed", "--documents", 0)
+    assert change.exit_code == 0, change.output
     losses = {}
     for name, options in {"still": ["--steps", 1, "--lr", 1e-9], "back": ["--steps", 30]}.items():
-        further = ["train", tmp_path / "text.txt", "--from", tmp_path / "refit", "-o", tmp_path / name]
+        further = ["train", tmp_path / "text.txt", "--from", tmp_path / "changed", "-o", tmp_path / name]
         done = run(*further, "--length", 16, *options, "-q", "--json")
         assert done.exit_code == 0, done.output
         losses[name] = json.loads(done.stdout)["loss"]
-    old, still, back = (gn.load(tmp_path / name) for name in ("refit", "still", "back"))
+    old, still, back = (gn.load(tmp_path / name) for name in ("changed", "still", "back"))
     assert old.config.position == still.config.position == back.config.position == gn.positions.get("alibi")
     for name, weight in old.state_dict().items():
         torch.testing.assert_close(still.state_dict()[name], weight, atol=1e-6, rtol=0)
