@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from gnomon.cli.options import lang_option
 from gnomon.embed import InputLayer
 from gnomon.errors import BadValue
-from gnomon.glossary import LANGUAGES, glossary, grouped, localized, numeral, said, translated, words
+from gnomon.glossary import LANGUAGES, glossary, grouped, localized, message, numeral, translated, words
 from gnomon.positions import get
 
 FIELDS = re.compile(r"\{(\w+)[^}]*\}")
@@ -99,8 +99,8 @@ def test_numbers_in_a_text_are_those_of_its_language():
 
 
 def test_what_the_library_said_in_english_can_be_said_in_the_others():
-    inner = said("plots", "head", number=1234)
-    outer = said("plots", "table_title", name=inner)
+    inner = message("plots", "head", number=1234)
+    outer = message("plots", "table_title", name=inner)
     assert outer == "Positional Encoding: head 1\u202f234"
     assert translated(outer, "es") == "Codificación Posicional: cabezal 1\u202f234"
     assert translated("their own words", "es") == "their own words"
@@ -149,7 +149,9 @@ def asked_for(package):
     for file in sorted(package.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             match node:
-                case ast.Call(func=ast.Name(id="said" | "in_words"), args=[ast.Constant(group), ast.Constant(key), *_]):
+                case ast.Call(
+                    func=ast.Name(id="message" | "in_words"), args=[ast.Constant(group), ast.Constant(key), *_]
+                ):
                     yield file.name, group, key
                 case ast.Call(func=ast.Call(func=ast.Name(id="words"), args=[ast.Constant(group), *_]),
                               args=[ast.Constant(key), *_]):  # fmt: skip

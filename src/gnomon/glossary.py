@@ -49,9 +49,9 @@ class Words:
         return texts[key]
 
 
-class Said(str):
+class Message(str):
     """A text in English that knows how it is said in the other languages: what a library function returns, and a
-    command shows. `said("encodings", "none")` makes one; `translated` reads it."""
+    command shows. `message("encodings", "none")` makes one; `translated` reads it."""
 
     group: str
     key: str
@@ -68,14 +68,14 @@ class Said(str):
         return str, (str(self),)
 
 
-def said(group: str, key: str, **fields: object) -> Said:
+def message(group: str, key: str, **fields: object) -> Message:
     """The English text of a key, which `translated` can say in the other languages. A field may be one, too."""
-    return Said.of(group, key, fields)
+    return Message.of(group, key, fields)
 
 
 def translated(text: str, lang: str) -> str:
-    """A text that `said` made, or one of the glossary's phrases, in another language; any other text as it is."""
-    if not isinstance(text, Said):
+    """A text that `message` made, or one of the glossary's phrases, in another language; any other text as it is."""
+    if not isinstance(text, Message):
         known = glossary()["phrases"].get(text)
         return text if known is None else known[words("phrases", lang).lang]
     fields = {name: translated(x, lang) if isinstance(x, str) else x for name, x in text.fields.items()}
@@ -151,6 +151,6 @@ class _Fill(string.Formatter):
 _FILL = {lang: _Fill(lang) for lang in LANGUAGES}
 
 __all__ = [
-    "LANGUAGES", "Language", "Said", "Words", "glossary", "grouped", "localized", "numeral", "said", "synonyms",
+    "LANGUAGES", "Language", "Message", "Words", "glossary", "grouped", "localized", "message", "numeral", "synonyms",
     "translated", "words",
 ]  # fmt: skip

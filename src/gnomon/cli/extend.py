@@ -17,7 +17,7 @@ from gnomon.cli.options import (
     threads_option,
 )
 from gnomon.cli.position_change import FORMATS, before_and_after, measure_options, report, save
-from gnomon.glossary import said
+from gnomon.glossary import message
 
 TAKEN = ("model", "to", "method", "trained", "kind")  # what the arguments say
 
@@ -79,7 +79,7 @@ def command(
     found = before_and_after(old, change.model, sources, to, count, quiet, lang)
     save(change.model, output, kind)
     length = old.config.max_positions if trained is None else trained
-    what = said("position_change", "extended", model=model, method=method, trained=length, to=to)
+    what = message("position_change", "extended", model=model, method=method, trained=length, to=to)
     report(what, change, found, output, picture, length, lang, as_json)
 
 

@@ -18,7 +18,7 @@ from gnomon.cli.options import (
 )
 from gnomon.cli.output import print_json
 from gnomon.errors import BadValue
-from gnomon.glossary import Words, said, translated, words
+from gnomon.glossary import Words, message, translated, words
 
 if TYPE_CHECKING:
     from gnomon.models import Model
@@ -89,7 +89,7 @@ def command(
         picture_format(output)
     set_threads(threads)
     changes = plain_settings(config_file, settings) | ({} if position is None else {"position": position})
-    source = str(run) if run is not None else said("inspect", "random", preset=preset, seed=str(seed))
+    source = str(run) if run is not None else message("inspect", "random", preset=preset, seed=str(seed))
     if text is None and ids is None:
         _positions_of(source, _model(run, preset, changes), trained, words("inspect", lang), as_json)
         return

@@ -15,7 +15,7 @@ from gnomon.cli.options import (
     threads_option,
 )
 from gnomon.cli.position_change import FORMATS, before_and_after, measure_options, report, save
-from gnomon.glossary import said
+from gnomon.glossary import message
 
 
 @click.command("retrofit", cls=TakesModel)
@@ -73,7 +73,7 @@ def command(
     length = min(old.config.max_positions or 1024, 1024) if length is None else length
     found = before_and_after(old, change.model, sources, length, count, quiet, lang)
     save(change.model, output, kind)
-    what = said("position_change", "retrofitted", model=model, position=position)
+    what = message("position_change", "retrofitted", model=model, position=position)
     report(what, change, found, output, picture, None, lang, as_json)
 
 

@@ -18,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 
 from gnomon.errors import BadInput, BadValue, each_text
-from gnomon.glossary import said
+from gnomon.glossary import message
 
 STDLIB = "stdlib"
 NOT_STDLIB = {"test", "tests", "idle_test", "site-packages", "dist-packages", "__pycache__"}
@@ -155,11 +155,11 @@ class Corpus:
             "sha256": self.sha256[:12],
         }  # fmt: skip
         left_out = {"repeated": self.duplicates, "not_text": self.skipped}
-        notes = [said("data", what, count=count) for what, count in left_out.items() if count]
+        notes = [message("data", what, count=count) for what, count in left_out.items() if count]
         if not notes:
-            return said("data", "corpus", **about)
-        note = notes[0] if len(notes) == 1 else said("data", "both", first=notes[0], second=notes[1])
-        return said("data", "corpus_less", **about, note=note)
+            return message("data", "corpus", **about)
+        note = notes[0] if len(notes) == 1 else message("data", "both", first=notes[0], second=notes[1])
+        return message("data", "corpus_less", **about, note=note)
 
 
 def _read(source: str | Path, text_key: str) -> tuple[list[Document], int]:

@@ -14,7 +14,7 @@ from torch import nn
 
 from gnomon.embed.table import Scale, TokenEmbedding, check_shape
 from gnomon.errors import BadValue, checked, must_be, unknown
-from gnomon.glossary import said, synonyms
+from gnomon.glossary import message, synonyms
 from gnomon.layout import Layout, layout_of
 from gnomon.norm import Norm, build_norm
 from gnomon.positions.base import PositionEncoding, Spec, forked_rng, wide
@@ -150,7 +150,9 @@ class InputLayer(InputEmbedding):
         if position is None or not min(tokens, position) * UNBALANCED < max(tokens, position):
             return ""
         times = max(tokens, position) / max(min(tokens, position), 1e-30)
-        return said("encodings", "unbalanced", tokens=f"{tokens:.2g}", position=f"{position:.2g}", times=f"{times:.2g}")
+        return message(
+            "encodings", "unbalanced", tokens=f"{tokens:.2g}", position=f"{position:.2g}", times=f"{times:.2g}"
+        )
 
     def forward(
         self, ids: Int, at: Layout | None = None, types: Int | None = None, trace: Trace | None = None

@@ -7,7 +7,7 @@ from typing import Any
 from gnomon.available_memory import room_for
 from gnomon.embed import InputEmbedding
 from gnomon.errors import BadValue, checked, unknown
-from gnomon.glossary import said
+from gnomon.glossary import message
 from gnomon.models.config import ModelConfig
 from gnomon.models.model import Model
 from gnomon.models.position_change import PositionChange, rebuilt
@@ -46,7 +46,7 @@ def extend(model: Model, to: int, method: str, trained: int | None = None, **opt
     position = tuple(scaled) if isinstance(old.position, tuple) else scaled[0]
     config = replace(old, position=position, max_positions=to)
     key = "scaled_by_length" if method == "dynamic" else "scaled"
-    return rebuilt(model, config, [said("position_change", key, to=to, method=method, trained=trained)])
+    return rebuilt(model, config, [message("position_change", key, to=to, method=method, trained=trained)])
 
 
 def _seeing_far(config: ModelConfig) -> list[Spec]:
@@ -82,7 +82,7 @@ def _grown(model: Model, old: ModelConfig, to: int, method: str) -> PositionChan
         for name, table in tables.items()
         if isinstance(table, Learned)
     }
-    note = said("position_change", "rows_moved" if method == "interpolate" else "rows_stay")
+    note = message("position_change", "rows_moved" if method == "interpolate" else "rows_stay")
     return rebuilt(model, replace(old, max_positions=to), [note], longer)
 
 

@@ -11,7 +11,7 @@ from gnomon.data import Tokenizer
 from gnomon.embed import InputEmbedding, InputLayer, Tied, Untied
 from gnomon.embed.table import scale_and_std
 from gnomon.errors import BadValue, must_be
-from gnomon.glossary import Said, said
+from gnomon.glossary import Message, message
 from gnomon.layout import Layout, check_layouts
 from gnomon.models.config import ModelConfig, Settings, preset
 from gnomon.models.heads import Head, TokenHead
@@ -73,19 +73,19 @@ class Model(nn.Module):
     def layers_of(self, position: PositionEncoding) -> str:
         """Where one of the model's encodings acts, in words, such as "layers 2, 4 of the encoder"."""
         if position.acts == "input":
-            return said("encodings", "the_input")
-        places: list[Said] = []
+            return message("encodings", "the_input")
+        places: list[Message] = []
         for name, part in self.named_children():
             if isinstance(part, Stack) and any(p is position for p in part.encodings()):
                 mine = [n for n in range(len(part.blocks)) if part.position_of(n) is position]
                 numbers = ", ".join(str(n + 1) for n in mine)
                 whole = len(mine) == len(part.blocks)
-                here = said("encodings", "all_layers") if whole else said("encodings", "layers", numbers=numbers)
-                of = {"layers": here, "part": said("encodings", name)} if name in ("encoder", "decoder") else {}
-                places.append(said("encodings", "of_part", **of) if of else here)
+                here = message("encodings", "all_layers") if whole else message("encodings", "layers", numbers=numbers)
+                of = {"layers": here, "part": message("encodings", name)} if name in ("encoder", "decoder") else {}
+                places.append(message("encodings", "of_part", **of) if of else here)
         if len(places) < 2:
             return places[0] if places else ""
-        return said("encodings", "and", first=places[0], second=places[1])
+        return message("encodings", "and", first=places[0], second=places[1])
 
     def _repr_html_(self) -> str:
         c, own = self.config, self.over_vocabulary

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from gnomon.errors import BadValue, checked
-from gnomon.glossary import said
+from gnomon.glossary import message
 from gnomon.models.architectures import build
 from gnomon.models.config import ModelConfig, as_position
 from gnomon.models.model import Model
@@ -44,9 +44,9 @@ def retrofit(model: Model, position: Any, max_positions: int | None = None) -> P
     """
     chosen, old = as_position(position), snapshot(model).config
     config = replace(old, position=chosen, max_positions=max_positions or old.max_positions)
-    notes: list[str] = [said("position_change", "train")]
+    notes: list[str] = [message("position_change", "train")]
     if config.at_input.name == "none" and model.config.at_input.name != "none":
-        notes.insert(0, said("position_change", "removed", name=model.config.at_input.name))
+        notes.insert(0, message("position_change", "removed", name=model.config.at_input.name))
     return rebuilt(model, config, notes)
 
 

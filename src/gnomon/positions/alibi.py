@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from gnomon.errors import BadValue, checked, unknown
-from gnomon.glossary import said
+from gnomon.glossary import message
 from gnomon.positions.base import PositionEncoding
 from gnomon.shapes import Float, Int
 
@@ -74,12 +74,12 @@ class ALiBi(PositionEncoding):
         slopes = self.slopes()
         near, far = math.log(100) / max(slopes), math.log(100) / min(slopes)
         lines: list[str] = [
-            said("encodings", "alibi", heads=self.n_heads, steepest=max(slopes), flattest=min(slopes)),
-            said("encodings", "alibi_hundredth", near=near, far=far),
+            message("encodings", "alibi", heads=self.n_heads, steepest=max(slopes), flattest=min(slopes)),
+            message("encodings", "alibi_hundredth", near=near, far=far),
         ]
         if trained is None:
             return lines
-        return [*lines, said("encodings", "alibi_twice", down=min(slopes) * 2 * trained)]
+        return [*lines, message("encodings", "alibi_twice", down=min(slopes) * 2 * trained)]
 
     def extra_repr(self) -> str:
         """Shown by print(module)."""

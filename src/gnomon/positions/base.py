@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from gnomon.errors import BadValue, must_be, wrong
-from gnomon.glossary import said
+from gnomon.glossary import message
 from gnomon.layout import Layout, Positions, check_layouts, layout_of, visible
 from gnomon.shapes import Bool, Float, Int
 from gnomon.show import card, matrix_image
@@ -90,7 +90,7 @@ class PositionEncoding(nn.Module):
 
         The base class has no position to speak of.
         """
-        return [said("encodings", "none"), said("encodings", "none_twice")]
+        return [message("encodings", "none"), message("encodings", "none_twice")]
 
     def query(self, q: Float, tables: Tables) -> Float:
         """Place 2: (B, H, T, C) queries with their positions turned in."""

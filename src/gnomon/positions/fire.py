@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from gnomon.errors import BadValue, checked, must_be
-from gnomon.glossary import said
+from gnomon.glossary import message
 from gnomon.positions.base import PositionEncoding, Spec
 from gnomon.shapes import Float, Int
 
@@ -101,13 +101,13 @@ class FIRE(PositionEncoding):
         c, factor = self.psi.float().abs().tolist()
         start = factor * self.threshold
         lines: list[str] = [
-            said("encodings", "fire", heads=self.n_heads, width=WIDTH),
-            said("encodings", "fire_start", c=c, start=start),
+            message("encodings", "fire", heads=self.n_heads, width=WIDTH),
+            message("encodings", "fire_start", c=c, start=start),
         ]
         if trained is None:
             return lines
         twice = "fire_twice" if start < trained else "fire_twice_never"
-        return [*lines, said("encodings", twice, start=start, trained=trained)]
+        return [*lines, message("encodings", twice, start=start, trained=trained)]
 
     def extra_repr(self) -> str:
         """Shown by print(module)."""

@@ -5,14 +5,14 @@ import math
 import torch
 
 from gnomon.errors import BadValue
-from gnomon.glossary import said
+from gnomon.glossary import message
 from gnomon.shapes import Float, Int
 
 
 def turns(trained_with: list[float], now: list[float], trained: int | None) -> list[str]:
     """Sentences about pairs of channels that turn with position, by their frequencies in training and now."""
     waves = [2 * math.pi / theta for theta in trained_with]
-    lines: list[str] = [said("encodings", "pairs", count=len(waves), first=waves[0], last=waves[-1])]
+    lines: list[str] = [message("encodings", "pairs", count=len(waves), first=waves[0], last=waves[-1])]
     if trained is None:
         return lines
     never = [i for i, wave in enumerate(waves) if wave > trained]
@@ -20,14 +20,14 @@ def turns(trained_with: list[float], now: list[float], trained: int | None) -> l
         slow = {"turning": len(waves) - len(never), "trained": trained, "first": never[0]}
         one = len(never) == 1
         lines.append(
-            said("encodings", "pairs_one_slow", **slow)
+            message("encodings", "pairs_one_slow", **slow)
             if one
-            else said("encodings", "pairs_slow", **slow, last=never[-1])
+            else message("encodings", "pairs_slow", **slow, last=never[-1])
         )
     else:
-        lines.append(said("encodings", "pairs_all", trained=trained))
+        lines.append(message("encodings", "pairs_all", trained=trained))
     unseen = [i for i in never if 2 * now[i] > trained_with[i] * (1 + 1e-9)]
-    twice = said("encodings", "new_angles", count=len(unseen)) if unseen else said("encodings", "no_new_angle")
+    twice = message("encodings", "new_angles", count=len(unseen)) if unseen else message("encodings", "no_new_angle")
     return [*lines, twice]
 
 

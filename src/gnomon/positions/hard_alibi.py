@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from gnomon.errors import BadValue, checked, must_be
-from gnomon.glossary import said
+from gnomon.glossary import message
 from gnomon.positions.base import PositionEncoding
 from gnomon.shapes import Float, Int
 
@@ -61,10 +61,10 @@ class HardALiBi(PositionEncoding):
     def describe(self, trained: int | None = None) -> list[str]:
         """How many heads have a window, and how far the widest sees."""
         lines: list[str] = [
-            said("encodings", "hard_alibi", windows=self.windows, heads=self.n_heads),
-            said("encodings", "hard_alibi_free", free=self.n_heads - self.windows),
+            message("encodings", "hard_alibi", windows=self.windows, heads=self.n_heads),
+            message("encodings", "hard_alibi_free", free=self.n_heads - self.windows),
         ]
-        return lines if trained is None else [*lines, said("encodings", "hard_alibi_twice")]
+        return lines if trained is None else [*lines, message("encodings", "hard_alibi_twice")]
 
     def extra_repr(self) -> str:
         """Shown by print(module)."""

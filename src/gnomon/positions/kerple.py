@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from gnomon.errors import BadValue, checked, must_be, unknown
-from gnomon.glossary import said
+from gnomon.glossary import message
 from gnomon.positions.base import PositionEncoding
 from gnomon.shapes import Float, Int
 
@@ -83,11 +83,11 @@ class Kerple(PositionEncoding):
         """The curves of the heads, and how far down the furthest token is."""
         (low1, low2), (high1, high2) = (found.tolist() for found in self.rates().aminmax(dim=1))
         ranges = {"low1": low1, "high1": high1, "low2": low2, "high2": high2}
-        lines: list[str] = [said("encodings", f"kerple_{self.form}", heads=self.n_heads, **ranges)]
+        lines: list[str] = [message("encodings", f"kerple_{self.form}", heads=self.n_heads, **ranges)]
         if trained is None:
             return lines
         furthest = self.bias(torch.arange(self.n_heads), torch.tensor(2 * trained), torch.tensor(0))
-        return [*lines, said("encodings", "alibi_twice", down=-float(furthest.max()))]
+        return [*lines, message("encodings", "alibi_twice", down=-float(furthest.max()))]
 
     def extra_repr(self) -> str:
         """Shown by print(module)."""

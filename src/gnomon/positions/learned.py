@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from gnomon.errors import BadValue, checked, must_be, unknown
-from gnomon.glossary import said
+from gnomon.glossary import message
 from gnomon.layout import Layout
 from gnomon.positions.base import PositionEncoding
 from gnomon.shapes import Float
@@ -106,11 +106,11 @@ class Learned(PositionEncoding):
         first, last = float(rows[0]), float(rows[-1])
         table = {"rows": self.max_positions, "width": self.weight.shape[1]}
         return [
-            said("encodings", "learned_after", **table, offset=self.offset)
+            message("encodings", "learned_after", **table, offset=self.offset)
             if self.offset
-            else said("encodings", "learned", **table),
-            said("encodings", "learned_lengths", mean=float(rows.mean()), first=first, last=last),
-            said("encodings", "learned_twice", rows=self.max_positions),
+            else message("encodings", "learned", **table),
+            message("encodings", "learned_lengths", mean=float(rows.mean()), first=first, last=last),
+            message("encodings", "learned_twice", rows=self.max_positions),
         ]
 
     def extra_repr(self) -> str:

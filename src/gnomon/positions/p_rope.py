@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from gnomon.errors import BadValue, checked, must_be
-from gnomon.glossary import said
+from gnomon.glossary import message
 from gnomon.layout import Layout, Positions
 from gnomon.positions.base import PositionEncoding, Tables
 from gnomon.positions.frequencies import check_base
@@ -68,7 +68,7 @@ class PRoPE(PositionEncoding):
         still = sum(theta == 0 for theta in self.frequencies())
         first, *about = self.rope.describe(trained)
         pairs = about[: 3 if trained is not None else 1]  # what follows names the scaling that makes it
-        return [first, said("encodings", "p_rope", still=still, pairs=self.d_head // 2), *pairs]
+        return [first, message("encodings", "p_rope", still=still, pairs=self.d_head // 2), *pairs]
 
     def extra_repr(self) -> str:
         """Shown by print(module)."""

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, get_args
 import torch
 
 from gnomon.errors import BadValue, checked, must_be, unknown, wrong
-from gnomon.glossary import said
+from gnomon.glossary import message
 from gnomon.layout import Layout, Positions, layout_of
 from gnomon.positions.base import PositionEncoding, Tables, wide
 from gnomon.positions.frequencies import angles, check_base, turns
@@ -122,7 +122,7 @@ class RoPE(PositionEncoding):
         """Wavelengths, pairs that never complete a turn, scaling."""
         now = [theta for theta in self.frequencies() if theta]  # without the pairs that stand still, the last ones
         about = {"width": self.d_head, "base": self.base, "pairing": self.pairing}
-        lines: list[str] = [said("encodings", "rope", turning=2 * len(now), **about)]
+        lines: list[str] = [message("encodings", "rope", turning=2 * len(now), **about)]
         lines += turns(plain_frequencies(self.base, self.rotary_dim)[: len(now)], now, trained)
         if self.scaling is None:
             return lines
@@ -133,10 +133,10 @@ class RoPE(PositionEncoding):
         turn = {"stay": stay, "pairs": len(slower), "magnitude": float(self.scaling.magnitude)}
         return [
             *lines,
-            said("encodings", f"rope_scaling{by_length}", settings=settings),
-            said("encodings", "rope_as_trained", **turn)
+            message("encodings", f"rope_scaling{by_length}", settings=settings),
+            message("encodings", "rope_as_trained", **turn)
             if stay == len(slower)
-            else said("encodings", "rope_slower", **turn, slower=float(max(slower))),
+            else message("encodings", "rope_slower", **turn, slower=float(max(slower))),
         ]
 
     def sin_cos(self, at: Layout | Positions) -> tuple[Float, Float]:

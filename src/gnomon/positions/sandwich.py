@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from gnomon.errors import BadValue, checked, must_be
-from gnomon.glossary import said
+from gnomon.glossary import message
 from gnomon.positions.base import PositionEncoding
 from gnomon.positions.frequencies import check_base
 from gnomon.shapes import Float, Int
@@ -65,11 +65,11 @@ class SandwichBias(PositionEncoding):
 
     def describe(self, trained: int | None = None) -> list[str]:
         """The curve, and how far down the furthest token is."""
-        lines: list[str] = [said("encodings", "sandwich", heads=self.n_heads, pairs=self.width // 2, base=self.base)]
+        lines: list[str] = [message("encodings", "sandwich", heads=self.n_heads, pairs=self.width // 2, base=self.base)]
         if trained is None:
             return lines
         furthest = self.bias(torch.arange(self.n_heads), torch.tensor(2 * trained), torch.tensor(0))
-        return [*lines, said("encodings", "alibi_twice", down=-float(furthest.max()))]
+        return [*lines, message("encodings", "alibi_twice", down=-float(furthest.max()))]
 
     def extra_repr(self) -> str:
         """Shown by print(module)."""

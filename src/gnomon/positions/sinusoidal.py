@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 
 from gnomon.errors import BadValue, checked, must_be, unknown
-from gnomon.glossary import said
+from gnomon.glossary import message
 from gnomon.layout import Layout, Positions
 from gnomon.positions.base import PositionEncoding
 from gnomon.positions.frequencies import angles, check_base, turns
@@ -51,7 +51,7 @@ class Sinusoidal(PositionEncoding):
 
     def describe(self, trained: int | None = None) -> list[str]:
         """Wavelengths, and pairs that never complete a turn."""
-        first = said("encodings", "sinusoidal", table=self.table)
+        first = message("encodings", "sinusoidal", table=self.table)
         return [first, *turns(self.frequencies(), self.frequencies(), trained)]
 
     def vectors(self, at: Layout, dtype: torch.dtype = torch.float32) -> Float:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from gnomon.errors import BadValue, checked
-from gnomon.glossary import said
+from gnomon.glossary import message
 from gnomon.positions.base import PositionEncoding
 from gnomon.shapes import Float, Int
 
@@ -75,13 +75,13 @@ class T5(PositionEncoding):
         n = self.n_buckets if self.causal else self.n_buckets // 2
         table = {"buckets": self.n_buckets, "heads": self.n_heads, "side": n}
         lines: list[str] = [
-            said("encodings", "t5_back" if self.causal else "t5_sides", **table),
-            said("encodings", "t5_distances", exact=n // 2, furthest=self.max_distance),
+            message("encodings", "t5_back" if self.causal else "t5_sides", **table),
+            message("encodings", "t5_distances", exact=n // 2, furthest=self.max_distance),
         ]
         if trained is None:
             return lines
         twice = "t5_twice" if trained >= self.max_distance else "t5_twice_partly"
-        return [*lines, said("encodings", twice, furthest=self.max_distance)]
+        return [*lines, message("encodings", twice, furthest=self.max_distance)]
 
     def extra_repr(self) -> str:
         """Shown by print(module)."""

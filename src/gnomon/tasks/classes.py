@@ -26,7 +26,7 @@ from gnomon.data.python_source import python_functions
 from gnomon.data.table import Example, distinct, divided, read_table
 from gnomon.errors import BadInput, BadValue
 from gnomon.generate import evaluating
-from gnomon.glossary import said
+from gnomon.glossary import message
 from gnomon.models import EncoderOnly, Model, ModelConfig, build
 from gnomon.models.inputs import pad_rows
 from gnomon.tasks.kind import Kind
@@ -112,7 +112,7 @@ class ClassesKind(Kind):
     def describe(self) -> str:
         """Texts and classes."""
         sources = ", ".join(self.sources)
-        return said("data", "classes", sources=sources, texts=len(self.examples), classes=len(self.labels))
+        return message("data", "classes", sources=sources, texts=len(self.examples), classes=len(self.labels))
 
     def next_step(self, folder: Path) -> str:
         """Ask it."""

@@ -23,7 +23,7 @@ import numpy as np
 
 from gnomon.data import Tokenizer
 from gnomon.errors import BadInput, BadValue
-from gnomon.glossary import said
+from gnomon.glossary import message
 from gnomon.tasks.kind import Kind
 from gnomon.tasks.translation import Pair, Translation
 from gnomon.train import Measure, TrainConfig
@@ -115,7 +115,7 @@ class NumbersKind(Kind):
 
     def describe(self) -> str:
         """Which direction."""
-        return said("data", "numbers", limit=self.limit, source=self.source, target=self.target, count=self.count)
+        return message("data", "numbers", limit=self.limit, source=self.source, target=self.target, count=self.count)
 
     def next_step(self, folder: Path) -> str:
         """Ask it."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from gnomon.data import Tokenizer
 from gnomon.errors import BadInput, BadValue
-from gnomon.glossary import said
+from gnomon.glossary import message
 from gnomon.models import Model
 from gnomon.tasks.kind import Kind
 from gnomon.tasks.translation import Pair, Translation
@@ -82,7 +82,7 @@ class PairsKind(Kind):
     def describe(self) -> str:
         """How many there are."""
         training, held_out = self.parts
-        return said("data", "pairs", training=len(training), held=len(held_out))
+        return message("data", "pairs", training=len(training), held=len(held_out))
 
     def next_step(self, folder: Path) -> str:
         """Ask it."""

@@ -14,10 +14,10 @@ from typing import Any, Literal
 import torch
 
 from gnomon.audit.law import difference
-from gnomon.audit.outside.answers import REFUSES, one_line, refusal, said
+from gnomon.audit.outside.answers import REFUSES, one_line, refusal
 from gnomon.audit.outside.target import Target
 from gnomon.audit.subject import NotApplicable
-from gnomon.glossary import said as in_words
+from gnomon.glossary import message as in_words
 from gnomon.shapes import Float, Int
 
 Verdict = Literal["FAIL", "pass", "not observable", "by design", "not applicable"]

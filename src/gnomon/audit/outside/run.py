@@ -25,7 +25,7 @@ from gnomon.audit.outside.report import Report
 from gnomon.audit.outside.rule import LENGTH, Finding, Rule
 from gnomon.audit.outside.target import Target
 from gnomon.errors import unknown
-from gnomon.glossary import said
+from gnomon.glossary import message
 
 Progress = Callable[[int, int, str], None]
 
@@ -153,7 +153,7 @@ def about(t: Target, length: int = LENGTH) -> dict[str, Any]:
         "device": str(t.device), "tokens": length, "seed": t.seed, "defined": _defined(t),
         "gnomon": vars(sys.modules["gnomon"])["__version__"], "torch": torch.__version__,
         "answers": _only(t.lengths), "not told": ", ".join(f"{name} ({by}=)" for name, by in t.untold),
-        "tolerated": said("audit", "tolerance", dtype=dtype),
+        "tolerated": message("audit", "tolerance", dtype=dtype),
     }  # fmt: skip
     return {name: value for name, value in known.items() if value != ""}
 
