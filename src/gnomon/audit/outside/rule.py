@@ -14,7 +14,7 @@ from typing import Any, Literal
 import torch
 
 from gnomon.audit.law import difference
-from gnomon.audit.outside.answers import REFUSES, one_line, refusal
+from gnomon.audit.outside.answers import REFUSES, one_line, refusal, said
 from gnomon.audit.outside.target import Target
 from gnomon.audit.subject import NotApplicable
 from gnomon.glossary import message as in_words
