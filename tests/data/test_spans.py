@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gnomon.data import Tokenizer
-from gnomon.data.spans import Found, Span, best_labels, count_found, kinds_of, label_names, to_labels, to_spans
+from gnomon.data.spans import Span, SpanCounts, best_labels, count_spans, kinds_of, label_names, to_labels, to_spans
 from gnomon.tasks.spans import tokenized
 
 KINDS = ("name", "number")
@@ -77,7 +77,7 @@ def test_no_tokens_have_no_labels():
 
 
 @pytest.mark.parametrize(
-    ("said", "there", "expected"),
+    ("predicted", "gold", "expected"),
     [
         ([Span(0, 2, "name")], [Span(0, 2, "name")], (1, 1, 1)),
         ([Span(0, 3, "name")], [Span(0, 2, "name")], (0, 1, 1)),  # one character too many
@@ -88,14 +88,14 @@ def test_no_tokens_have_no_labels():
         ([], [], (0, 0, 0)),
     ],
 )
-def test_a_span_is_found_where_both_ends_and_the_kind_are_right(said, there, expected):
-    found = count_found(said, there, KINDS)
+def test_a_span_is_found_where_both_ends_and_the_kind_are_right(predicted, gold, expected):
+    found = count_spans(predicted, gold, KINDS)
     assert tuple(int(x[0]) for x in found) == expected
 
 
 def test_f1_is_the_harmonic_mean_of_precision_and_recall():
-    """3 hits of 4 said and 6 there: precision 3/4, recall 1/2, F1 2 x 3/4 x 1/2 / (5/4) = 0.6. Nothing to find: 0."""
-    found = Found(np.array([3, 0]), np.array([4, 0]), np.array([6, 0]))
+    """3 hits, 4 predicted, 6 gold: precision 3/4, recall 1/2, F1 2 x 3/4 x 1/2 / (5/4) = 0.6. Nothing to find: 0."""
+    found = SpanCounts(np.array([3, 0]), np.array([4, 0]), np.array([6, 0]))
     assert found.f1.tolist() == pytest.approx([0.6, 0.0])
 
 

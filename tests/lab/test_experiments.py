@@ -24,7 +24,7 @@ from gnomon.lab.experiments import experiment, workers_for
 from gnomon.lab.pool import run_jobs
 from gnomon.lab.prepare import claim, finished, holds_another, prepare
 from gnomon.lab.summary import facts
-from gnomon.lab.trial import MEASURED, Job, Measured
+from gnomon.lab.trial import MEASURED, Job, TrialResult
 from gnomon.positions import PositionEncoding
 
 MINE = '''
@@ -63,7 +63,7 @@ def my_module(tmp_path, monkeypatch):
     del sys.modules["my_lab_encoding"]
 
 
-def identical(one: Measured, other: Measured) -> bool:
+def identical(one: TrialResult, other: TrialResult) -> bool:
     """Whether all numbers that are not times agree to the last bit."""
     quiet = {"train_seconds": 0.0, "measure_seconds": 0.0, "step_cpu_seconds": 0.0}
     return replace(one, **quiet) == replace(other, **quiet)
@@ -78,7 +78,7 @@ def test_the_same_seed_gives_the_same_numbers_in_workers_and_here(settings, corp
     two = replace(settings, positions=("rope", "t5"))
     experiment(two, corpus, tmp_path, workers=2)
     for trial in two.trials():
-        assert identical(Measured.load(tmp_path / trial.folder), Measured.load(folder / trial.folder))
+        assert identical(TrialResult.load(tmp_path / trial.folder), TrialResult.load(folder / trial.folder))
         weights = [(path / trial.folder / "model.safetensors").read_bytes() for path in (tmp_path, folder)]
         assert weights[0] == weights[1]
 

@@ -8,7 +8,7 @@ from gnomon.glossary import words
 from gnomon.lab.live_table import LiveTable
 from gnomon.lab.prepare import prepare
 from gnomon.lab.summary import percent
-from gnomon.lab.trial import Measured
+from gnomon.lab.trial import TrialResult
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def test_its_numbers_are_those_of_the_report(lab, report, settings, folder, lang
     table = LiveTable(lab, w)
     assert table.heading[-1].split()[-3:] == [w.number(report.trigram.value, ".3f")] * 3
     for trial in settings.trials():
-        row, line = report.row(trial.label), table.line(Measured.load(folder / trial.folder))
+        row, line = report.row(trial.label), table.line(TrialResult.load(folder / trial.folder))
         bits = [w("n/a") if b is None else w.number(b.value, ".3f") for b in row.bits]
         last = row.increase[-1]
         change = [] if last is None else percent(last.value, w).split()
@@ -31,7 +31,7 @@ def test_its_numbers_are_those_of_the_report(lab, report, settings, folder, lang
 
 def test_seeds_are_told_apart(lab, settings, folder):
     table = LiveTable(replace(lab, settings=replace(settings, seeds=2)), words("lab"))
-    measured = Measured.load(folder / "rope")
+    measured = TrialResult.load(folder / "rope")
     assert table.line(replace(measured, trial=replace(measured.trial, seed=1))).startswith("rope 1 ")
 
 

@@ -12,7 +12,7 @@ from gnomon.errors import BadInput
 from gnomon.lab import trial as trial_module
 from gnomon.lab.protocols import choose_targets
 from gnomon.lab.settings import Recipe, Trial
-from gnomon.lab.trial import MEASURED, Measured, build, fingerprint, measure, of_position, train
+from gnomon.lab.trial import MEASURED, TrialResult, build, fingerprint, measure, of_position, train
 
 
 def shared_weights(model):
@@ -121,12 +121,12 @@ def test_measuring_reads_no_token_twice(settings, store, tokenizer):
 def test_what_is_kept_can_be_read_back(report, folder, settings):
     """The fixture `report` ran every trial: each folder holds a whole model, and what was measured of it."""
     for trial in settings.trials():
-        measured = Measured.load(folder / trial.folder)
+        measured = TrialResult.load(folder / trial.folder)
         assert measured.trial == trial
         model = load(folder / trial.folder)
         assert sum(p.numel() for p in model.parameters()) == measured.parameters
         assert model.tokenizer is not None
-        nats = np.array([x for x in measured.found.nats if x is not None])
+        nats = np.array([x for x in measured.measurements.nats if x is not None])
         assert nats.shape[1] == report.targets["documents"]
         assert (nats > 0).all()
 
@@ -135,6 +135,6 @@ def test_what_is_kept_can_be_read_back(report, folder, settings):
 def test_a_damaged_result_is_no_result(tmp_path: Path, damage):
     (tmp_path / MEASURED).write_text(damage)
     with pytest.raises(BadInput, match=MEASURED):
-        Measured.load(tmp_path)
+        TrialResult.load(tmp_path)
     with pytest.raises(BadInput, match=MEASURED):
-        Measured.load(tmp_path / "nowhere")
+        TrialResult.load(tmp_path / "nowhere")

@@ -8,7 +8,7 @@ from torch import nn
 import gnomon as gn
 from gnomon.data import Corpus, Tokenizer
 from gnomon.data.python_source import KINDS, python_spans
-from gnomon.data.spans import Found, label_names
+from gnomon.data.spans import SpanCounts, label_names
 from gnomon.tasks.spans import Spans, SpansKind, f1_measures, find_spans, log_probabilities
 from gnomon.train import TrainConfig
 from gnomon.train.loss import IGNORE
@@ -103,8 +103,8 @@ def test_one_wrong_character_costs_the_span_it_is_in(task):
 
 
 def test_macro_f1_adds_files_up_before_it_takes_the_mean():
-    one = Found(*np.array([[1, 0, 0, 0, 0, 0], [2, 0, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0]]))
-    other = Found(*np.array([[0, 3, 0, 0, 0, 0], [0, 3, 0, 0, 0, 0], [1, 3, 0, 0, 0, 0]]))
+    one = SpanCounts(*np.array([[1, 0, 0, 0, 0, 0], [2, 0, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0]]))
+    other = SpanCounts(*np.array([[0, 3, 0, 0, 0, 0], [0, 3, 0, 0, 0, 0], [1, 3, 0, 0, 0, 0]]))
     measures = f1_measures([one, other])
     assert measures["F1 keyword"].value == pytest.approx(2 * 1 / (2 + 2))
     assert measures["F1 name"].value == 1.0

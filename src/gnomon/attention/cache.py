@@ -66,7 +66,7 @@ class Cache(ABC):
     def fresh(self) -> "Cache":
         """An empty cache of the same kind and size, with the same memory."""
 
-    def _told_as(self, other: "Cache") -> Self:
+    def _sharing(self, other: "Cache") -> Self:
         self.memory, self._recalled = other.memory, other._recalled
         return self
 
@@ -141,7 +141,7 @@ class GrowingCache(Cache):
     """Appends, with a copy at each step; no limit but memory."""
 
     def fresh(self) -> "GrowingCache":
-        return GrowingCache()._told_as(self)
+        return GrowingCache()._sharing(self)
 
     def update(self, layer: int, k: Float, v: Float) -> tuple[Float, Float]:
         if layer in self.k:
@@ -160,7 +160,7 @@ class PreallocatedCache(Cache):
         self.capacity = capacity
 
     def fresh(self) -> "PreallocatedCache":
-        return PreallocatedCache(self.capacity)._told_as(self)
+        return PreallocatedCache(self.capacity)._sharing(self)
 
     def extend(self, at: Layout) -> Layout:
         if len(self) + at.shape[1] > self.capacity:
@@ -208,7 +208,7 @@ class RollingCache(Cache):
         self._gone: Int | None = None
 
     def fresh(self) -> "RollingCache":
-        return RollingCache(self.window, self.rollback, self.sink_tokens)._told_as(self)
+        return RollingCache(self.window, self.rollback, self.sink_tokens)._sharing(self)
 
     def extend(self, at: Layout) -> Layout:
         whole, slots = super().extend(at), self.window + self.rollback + self.sink_tokens

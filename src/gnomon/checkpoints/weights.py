@@ -27,7 +27,7 @@ FLOATS = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF1
 
 
 @dataclass(frozen=True)
-class Stored:
+class LazyTensor:
     """One tensor of a file, not read yet."""
 
     file: Path
@@ -40,7 +40,7 @@ class Weights:
 
     def __init__(self, files: list[Path]) -> None:
         """Read the headers. BadInput for a file that is cut off, no safetensors file, or holds a name of another."""
-        self.found: dict[str, Stored] = {}
+        self.found: dict[str, LazyTensor] = {}
         self._open: dict[Path, Any] = {}
         for file in files:
             for name, stored in _header(file).items():
@@ -87,11 +87,11 @@ class Weights:
         return found
 
 
-def _header(file: Path) -> dict[str, Stored]:
+def _header(file: Path) -> dict[str, LazyTensor]:
     try:
         with safetensors.safe_open(file, framework="pt") as opened:
             slices = {name: opened.get_slice(name) for name in opened.keys()}  # noqa: SIM118
-            return {name: Stored(file, tuple(s.get_shape()), s.get_dtype()) for name, s in slices.items()}
+            return {name: LazyTensor(file, tuple(s.get_shape()), s.get_dtype()) for name, s in slices.items()}
     except FileNotFoundError as error:
         raise BadInput(f"{file.parent} is not whole: {file.name} is missing") from error
     except (safetensors.SafetensorError, OSError) as error:
@@ -161,4 +161,15 @@ def faults(source: Path, needs: str, **found: list[str]) -> BadInput:
     return BadInput(f"{source} does not fit {needs}: {told}")
 
 
-__all__ = ["INDEX", "SINGLE", "Stored", "Weights", "enough", "faults", "give", "listed", "open_weights", "read_index"]
+__all__ = [
+    "INDEX",
+    "SINGLE",
+    "LazyTensor",
+    "Weights",
+    "enough",
+    "faults",
+    "give",
+    "listed",
+    "open_weights",
+    "read_index",
+]

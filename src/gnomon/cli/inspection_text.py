@@ -7,7 +7,7 @@ from gnomon.glossary import Words, translated
 if TYPE_CHECKING:
     from gnomon.models import Model
     from gnomon.plots import Inspection
-    from gnomon.plots.inspection import Guess, Reading
+    from gnomon.plots.inspection import Candidate, Reading
 
 SHOWN, NUMBERS = 24, 5  # tokens in the table of vectors; numbers of each vector
 
@@ -110,7 +110,7 @@ def _looks(names: list[str], found: list[tuple[int, float]], layer: int, w: Word
     return f"    {w('layer_number', number=layer + 1):<9} {looks}"
 
 
-def _guess(guess: "Guess", w: Words) -> str:
+def _guess(guess: "Candidate", w: Words) -> str:
     probability, logit = w.number(guess.probability, ".3%"), w.number(guess.logit, "+.3f")
     return f"    {probability:>8}  {logit:>8}  {guess.id:>6}  {guess.token}"
 

@@ -15,7 +15,7 @@ from jinja2.visitor import NodeTransformer
 READ, STEP, WRITE = 1, 10, 10  #: of work: a letter looked at, an evaluation or element, a letter written
 
 
-class Generation(Extension):
+class GenerationTag(Extension):
     """`{% generation %}` marks what the model wrote, for those who train on it; here its body is written as it is."""
 
     tags: ClassVar[set[str]] = {"generation"}  # type: ignore[misc]
@@ -26,7 +26,7 @@ class Generation(Extension):
         return nodes.Scope(parser.parse_statements(("name:endgeneration",), drop_needle=True), lineno=line)
 
 
-class Counted(NodeTransformer):
+class CountWork(NodeTransformer):
     """Puts counting into a template's tree, where Jinja calls nothing that could count."""
 
     def visit_For(self, node: nodes.For) -> nodes.For:
@@ -79,4 +79,4 @@ def _weight(body: Iterable[nodes.Node]) -> int:
     return work
 
 
-__all__ = ["READ", "STEP", "WRITE", "Counted", "Generation"]
+__all__ = ["READ", "STEP", "WRITE", "CountWork", "GenerationTag"]

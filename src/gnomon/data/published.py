@@ -34,7 +34,7 @@ TOKENIZER_FILES = (("tokenizer.json",), *BPE_FILES, ("vocab.txt",), *((name,) fo
 
 
 @dataclass(frozen=True)
-class Published:
+class TokenizerClass:
     """What a class of the transformers library does with a vocabulary.
 
     names      its control tokens, where no config names others
@@ -63,26 +63,28 @@ _BART = _LLAMA | _names(sep="</s>", cls="<s>", pad="<pad>", mask="<mask>")
 _QWEN = _names(eos=END_OF_TEXT, unk=END_OF_TEXT, pad=END_OF_TEXT)
 _BERT = _names(unk="[UNK]", sep="[SEP]", pad="[PAD]", cls="[CLS]", mask="[MASK]")
 _WITHIN = (("cls_token",), ("sep_token",))
-_ROBERTA = Published(_BART, _WITHIN)
+_ROBERTA = TokenizerClass(_BART, _WITHIN)
 
 #: by the name of the class in the transformers library, without "Fast"
-CLASSES: Mapping[str, Published] = {
-    "GPT2Tokenizer": Published(_ENDED, asks=False),
-    "GPTNeoXTokenizer": Published(_ENDED | _names(pad="<|padding|>"), asks=False, composed=True),
-    "Qwen2Tokenizer": Published(_QWEN, asks=False, words=pattern(QWEN2), composed=True),
+CLASSES: Mapping[str, TokenizerClass] = {
+    "GPT2Tokenizer": TokenizerClass(_ENDED, asks=False),
+    "GPTNeoXTokenizer": TokenizerClass(_ENDED | _names(pad="<|padding|>"), asks=False, composed=True),
+    "Qwen2Tokenizer": TokenizerClass(_QWEN, asks=False, words=pattern(QWEN2), composed=True),
     "RobertaTokenizer": _ROBERTA,
     "BartTokenizer": _ROBERTA,
-    "BertTokenizer": Published(_BERT, _WITHIN),
-    "T5Tokenizer": Published(
+    "BertTokenizer": TokenizerClass(_BERT, _WITHIN),
+    "T5Tokenizer": TokenizerClass(
         _names(eos="</s>", unk="<unk>", pad="<pad>"), ((), ("eos_token",)), marked=True
     ),
-    "LlamaTokenizer": Published(_LLAMA, asks=True),
-    "GemmaTokenizer": Published(_names(bos="<bos>", eos="<eos>", unk="<unk>", pad="<pad>", mask="<mask>"), asks=True),
-    "XLMRobertaTokenizer": Published(_BART, (("bos_token",), ("eos_token",)), marked=True),
+    "LlamaTokenizer": TokenizerClass(_LLAMA, asks=True),
+    "GemmaTokenizer": TokenizerClass(
+        _names(bos="<bos>", eos="<eos>", unk="<unk>", pad="<pad>", mask="<mask>"), asks=True
+    ),
+    "XLMRobertaTokenizer": TokenizerClass(_BART, (("bos_token",), ("eos_token",)), marked=True),
 }  # fmt: skip
 #: classes that say nothing but what their files do
 ANY = ("PreTrainedTokenizerFast", "PreTrainedTokenizer", "TokenizersBackend", "AutoTokenizer")
-GENERIC, GENERIC_PIECES = Published({}, asks=False), Published({}, asks=True)
+GENERIC, GENERIC_PIECES = TokenizerClass({}, asks=False), TokenizerClass({}, asks=True)
 USUAL: Mapping[str, str] = {
     "gpt2": "GPT2Tokenizer", "opt": "GPT2Tokenizer", "gpt_neox": "GPTNeoXTokenizer", "mpt": "GPTNeoXTokenizer",
     "qwen2": "Qwen2Tokenizer", "qwen3": "Qwen2Tokenizer", "roberta": "RobertaTokenizer", "bart": "BartTokenizer",
@@ -98,7 +100,7 @@ class Folder:
 
     path: Path
     config: Mapping[str, Any]
-    kind: Published
+    kind: TokenizerClass
     named: str | None  #: the class, where it is known
     chat_template: str | None
 
@@ -310,5 +312,5 @@ def _added(given: Any, special: set[str | None], folder: Folder) -> AddedToken:
 
 __all__ = [
     "BPE_FILES", "CLASSES", "END_MARKS", "END_OF_TEXT", "ROLES", "SENTENCEPIECE_FILES", "TOKENIZER_FILES", "Folder",
-    "Published", "build", "read_folder",
+    "TokenizerClass", "build", "read_folder",
 ]  # fmt: skip

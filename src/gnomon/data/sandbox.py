@@ -26,7 +26,7 @@ from jinja2.runtime import BlockReference, LoopContext, Macro, Undefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment, safe_range
 from jinja2.utils import Cycler, Joiner, Namespace, pass_context
 
-from gnomon.data.metering import READ, STEP, WRITE, Counted, Generation
+from gnomon.data.metering import READ, STEP, WRITE, CountWork, GenerationTag
 
 BUDGET, PER_LETTER = 10**8, 1000  #: of work: for any conversation, and more for each letter of it
 LONGEST_TEMPLATE = 2**18
@@ -74,7 +74,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     def __init__(self, budget: int = BUDGET) -> None:
         super().__init__(
-            trim_blocks=True, lstrip_blocks=True, optimized=False, extensions=[LoopControlExtension, Generation]
+            trim_blocks=True, lstrip_blocks=True, optimized=False, extensions=[LoopControlExtension, GenerationTag]
         )  # optimised, it would compute constants while it compiles
         self.left = budget
         self.finalize = pass_context(lambda context, value: self.text(value))
@@ -97,7 +97,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     def load(self, source: str) -> jinja2.Template:
         """The template, with its work counted."""
-        return self.from_string(Counted().visit(self.read_source(source)))
+        return self.from_string(CountWork().visit(self.read_source(source)))
 
     def read_source(self, source: str) -> nodes.Template:
         """The tree of a template. TemplateSyntaxError where it is none."""

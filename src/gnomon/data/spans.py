@@ -97,27 +97,27 @@ def best_labels(scores: Floats) -> Ints:
     return labels
 
 
-class Found(NamedTuple):
-    """Of each kind of span (K,): how many were found exactly, how many were said to be there, how many are."""
+class SpanCounts(NamedTuple):
+    """Of each kind of span (K,): exact matches, spans predicted, spans in the reference."""
 
     hits: Ints
-    said: Ints
-    there: Ints
+    predicted: Ints
+    gold: Ints
 
     @property
     def f1(self) -> Floats:
-        """2 hits / (said + there): the harmonic mean of precision and recall; 0 where there is nothing to count."""
-        return np.asarray(2 * self.hits / np.maximum(self.said + self.there, 1))
+        """2 hits / (predicted + gold): the harmonic mean of precision and recall; 0 where there is nothing to count."""
+        return np.asarray(2 * self.hits / np.maximum(self.predicted + self.gold, 1))
 
 
-def count_found(said: Iterable[Span], there: Iterable[Span], kinds: Sequence[str]) -> Found:
+def count_spans(predicted: Iterable[Span], gold: Iterable[Span], kinds: Sequence[str]) -> SpanCounts:
     """Compare spans: one is found where start, end and kind are all right."""
-    all_said, all_there = set(said), set(there)
+    ours, reference = set(predicted), set(gold)
 
     def by_kind(spans: set[Span]) -> Ints:
         return np.bincount([kinds.index(span.kind) for span in spans], minlength=len(kinds))
 
-    return Found(by_kind(all_said & all_there), by_kind(all_said), by_kind(all_there))
+    return SpanCounts(by_kind(ours & reference), by_kind(ours), by_kind(reference))
 
 
 def _anchors(text: str, starts: Ints) -> Ints:
@@ -128,4 +128,4 @@ def _anchors(text: str, starts: Ints) -> Ints:
     return np.where(following < ends, following, starts)
 
 
-__all__ = ["Found", "Span", "best_labels", "count_found", "kinds_of", "label_names", "to_labels", "to_spans"]
+__all__ = ["Span", "SpanCounts", "best_labels", "count_spans", "kinds_of", "label_names", "to_labels", "to_spans"]

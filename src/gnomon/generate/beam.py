@@ -87,7 +87,7 @@ class DiverseBeam(Search):
         return Writing(plain, self.groups, self.diversity).write(batch, rows, rules)
 
 
-class Task:
+class RowSearch:
     """One row and the groups that write it."""
 
     def __init__(self, row: Row, place: int, beam: Beam, groups: int) -> None:
@@ -139,37 +139,37 @@ class Writing:
 
     def write(self, batch: DecodingBatch, rows: list[Row], rules: Rules) -> Iterator[Token]:
         """Read, let every group choose, go on with what it chose."""
-        tasks = [Task(row, n, self.beam, self.groups) for n, row in enumerate(rows)]
+        searches = [RowSearch(row, n, self.beam, self.groups) for n, row in enumerate(rows)]
         logits = batch.read([row.prompt_ids for row in rows])
         if self.groups > 1:
             batch.keep([n for n in range(len(rows)) for _ in range(self.groups)])
             logits = logits.repeat_interleave(self.groups, 0)
         while True:
-            texts = [h for task in tasks for h in task.live]
+            texts = [h for search in searches for h in search.live]
             view = rules.look(logits, [h.row.history() for h in texts])
-            self._step(tasks, view, batch.full())
-            for task in tasks:
-                yield from task.certain() if task.live else task.finish(self.beam.n_best)
-            tasks = [task for task in tasks if task.live]
-            if not tasks:
+            self._step(searches, view, batch.full())
+            for search in searches:
+                yield from search.certain() if search.live else search.finish(self.beam.n_best)
+            searches = [search for search in searches if search.live]
+            if not searches:
                 return
-            batch.keep([h.place for task in tasks for h in task.live])
-            logits = batch.read([h.row.ids[-1:] for task in tasks for h in task.live])
+            batch.keep([h.place for search in searches for h in search.live])
+            logits = batch.read([h.row.ids[-1:] for search in searches for h in search.live])
 
-    def _step(self, tasks: list[Task], view: View, full: list[bool]) -> None:
+    def _step(self, searches: list[RowSearch], view: View, full: list[bool]) -> None:
         """Every group of every row goes one token further; texts are numbered as the batch holds them."""
         scores, logprobs, top = view.scores().cpu(), view.logprobs().cpu(), view.best()
         first = 0
-        for task in tasks:
+        for search in searches:
             chosen = torch.zeros(scores.shape[1])  # how often earlier groups chose each token at this step
-            for group in task.groups:
+            for group in search.groups:
                 here = slice(first, first + len(group.live))
                 if group.live:
                     group.live = [replace(h, place=n) for n, h in enumerate(group.live, first)]
                     first = here.stop
                     ranks = scores[here] - self.diversity * chosen
                     look = Outlook(scores[here], ranks, logprobs[here], full[here], top[here])
-                    for token in group.step(look, task.record):
+                    for token in group.step(look, search.record):
                         chosen[token] += 1
 
 

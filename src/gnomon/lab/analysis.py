@@ -12,7 +12,7 @@ from gnomon.lab.bootstrap import Bootstrap, Interval
 from gnomon.lab.protocols import Floats
 from gnomon.lab.published import CURVES
 from gnomon.lab.settings import LabSettings, parse
-from gnomon.lab.trial import Measured
+from gnomon.lab.trial import TrialResult
 
 FLAT, BREAKS = 0.05, 0.20  # relative increase: up to FLAT a curve is flat, from BREAKS on it is broken
 Kind = Literal["flat", "rises", "breaks", "n/a"]
@@ -95,19 +95,19 @@ class Scale:
     trigram: Floats
 
 
-def rows(measured: Sequence[Measured], settings: LabSettings, scale: Scale) -> list[EncodingResult]:
+def rows(measured: Sequence[TrialResult], settings: LabSettings, scale: Scale) -> list[EncodingResult]:
     """One row per encoding, in the order of the trials."""
     labels = dict.fromkeys(m.trial.label for m in measured)
     return [_row([m for m in measured if m.trial.label == label], settings, scale) for label in labels]
 
 
-def _row(seeds: Sequence[Measured], settings: LabSettings, scale: Scale) -> EncodingResult:
+def _row(seeds: Sequence[TrialResult], settings: LabSettings, scale: Scale) -> EncodingResult:
     bootstrap = scale.bootstrap
     first, cls = seeds[0], parse(seeds[0].trial.position).cls
-    nats = [mean([m.found.nats[i] for m in seeds]) for i in range(len(settings.lengths))]
-    start, shifted = nats[0], mean([m.found.shifted for m in seeds])
+    nats = [mean([m.measurements.nats[i] for m in seeds]) for i in range(len(settings.lengths))]
+    start, shifted = nats[0], mean([m.measurements.shifted for m in seeds])
     assert start is not None
-    by_position = mean([m.found.by_position for m in seeds])
+    by_position = mean([m.measurements.by_position for m in seeds])
     assert by_position is not None
     tokens, seconds = sum(m.tokens for m in seeds), sum(m.train_seconds for m in seeds)
     return EncodingResult(
@@ -121,9 +121,9 @@ def _row(seeds: Sequence[Measured], settings: LabSettings, scale: Scale) -> Enco
         bits=[None if x is None else bootstrap.bits_per_byte(x) for x in nats],
         increase=[None if x is None else bootstrap.increase(x, start) for x in nats],
         shifted=None if shifted is None else bootstrap.increase(shifted, start),
-        far=None if first.found.far is None else float(np.mean([m.found.far or 0.0 for m in seeds])),
+        far=None if first.measurements.far is None else float(np.mean([m.measurements.far or 0.0 for m in seeds])),
         nats=nats,
-        by_seed=[[None if x is None else _bits(bootstrap, x) for x in m.found.nats] for m in seeds],
+        by_seed=[[None if x is None else _bits(bootstrap, x) for x in m.measurements.nats] for m in seeds],
         by_position=by_bucket(by_position, scale.n_bytes * log(2), scale.edges),
         curve=by_bucket(by_position, scale.trigram, scale.edges),
         reach=len(by_position),

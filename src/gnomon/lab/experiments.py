@@ -24,7 +24,7 @@ from gnomon.lab.prepare import Lab, Source, finished, prepare
 from gnomon.lab.progress import Progress
 from gnomon.lab.report import LabReport, make_report
 from gnomon.lab.settings import PUBLISHED, LabSettings, Recipe, Size, as_texts
-from gnomon.lab.trial import Job, Measured
+from gnomon.lab.trial import Job, TrialResult
 from gnomon.lab.worker import Event
 from gnomon.positions import Spec
 
@@ -108,13 +108,13 @@ def perform(
         def take(job: Job, event: Event) -> None:
             progress.take(job, event)
             if event["event"] == "done":
-                progress.say(table.line(Measured.load(job.folder)))
+                progress.say(table.line(TrialResult.load(job.folder)))
 
         if reused:
             progress.say(table.taken(reused))
         progress.say("\n".join([*table.heading, *map(table.line, reused.values())]))
         run_jobs(left, many, take)
-    measured = [reused.get(job.trial) or Measured.load(job.folder) for job in jobs]
+    measured = [reused.get(job.trial) or TrialResult.load(job.folder) for job in jobs]
     spent = time.perf_counter() - began
     about = {
         "corpus": lab.about,

@@ -48,7 +48,7 @@ _SETTINGS: Any = {
 
 
 @dataclass(frozen=True)
-class Line:
+class PlotLine:
     """One curve of a picture."""
 
     name: str
@@ -125,8 +125,8 @@ def look(report: LabReport, row: EncodingResult) -> tuple[str, str]:
 # ------------------------------------------------------------------ parts of a picture
 
 
-def _line(report: LabReport, row: EncodingResult, points: Sequence[tuple[float, float]], width: float) -> Line:
-    return Line(_short(row.label, width), [x for x, _ in points], [y for _, y in points], *look(report, row))
+def _line(report: LabReport, row: EncodingResult, points: Sequence[tuple[float, float]], width: float) -> PlotLine:
+    return PlotLine(_short(row.label, width), [x for x, _ in points], [y for _, y in points], *look(report, row))
 
 
 def _curve(report: LabReport, row: EncodingResult) -> list[tuple[float, float]]:
@@ -170,7 +170,7 @@ def _canvas(
     return figure, axes
 
 
-def _finish(axes: "Axes", lines: Sequence[Line], x_label: str, trigram: float, w: Words) -> None:
+def _finish(axes: "Axes", lines: Sequence[PlotLine], x_label: str, trigram: float, w: Words) -> None:
     """Limits, the trigram, and a name beside the end of each line."""
     values = [y for line in lines for y in line.y]
     low, high = min(values), max(*values, trigram)
@@ -257,7 +257,7 @@ def _level(axes: "Axes", y: float) -> list[tuple[float, float]]:
     return [(low * (high / low) ** (n / 100), y) for n in range(101)]
 
 
-def _dense(line: Line) -> list[tuple[float, float]]:
+def _dense(line: PlotLine) -> list[tuple[float, float]]:
     """Points so close along a line that no name can stand between two of them unseen."""
     steps = 40
     found = [(line.x[0], line.y[0])]

@@ -11,7 +11,7 @@ from gnomon.lab.analysis import kind_of
 from gnomon.lab.prepare import Lab
 from gnomon.lab.settings import LabSettings, Trial
 from gnomon.lab.summary import listed, percent
-from gnomon.lab.trial import Measured
+from gnomon.lab.trial import TrialResult
 
 
 class LiveTable:
@@ -31,10 +31,10 @@ class LiveTable:
             self._line(w("trigram"), [floor] * len(heads)),
         ]
 
-    def line(self, measured: Measured) -> str:
+    def line(self, measured: TrialResult) -> str:
         """The line of a model: bits per byte at each length, the change from the first to the last, its kind."""
         w = self.w
-        bits = [None if nats is None else sum(nats) * self.bits_per_nat for nats in measured.found.nats]
+        bits = [None if nats is None else sum(nats) * self.bits_per_nat for nats in measured.measurements.nats]
         cells = [w("n/a") if b is None else w.number(b, ".3f") for b in bits]
         first, last = bits[0], bits[-1]
         assert first is not None  # every encoding can read what it was trained on

@@ -21,7 +21,7 @@ from gnomon.lab.machine import LIBRARIES, machine
 from gnomon.lab.progress import counter
 from gnomon.lab.protocols import Floats, Targets, choose_targets
 from gnomon.lab.settings import LabSettings, Trial, parse
-from gnomon.lab.trial import Job, Measured, Text
+from gnomon.lab.trial import CorpusRef, Job, TrialResult
 
 EXPERIMENT = "experiment.json"
 GRID = ("positions", "combine", "seed", "seeds")  # settings that add trials and leave the others as they are
@@ -36,8 +36,8 @@ class Lab:
     settings: LabSettings
     folder: Path
     tokenizer: Tokenizer
-    training: Text
-    held_out: Text
+    training: CorpusRef
+    held_out: CorpusRef
     targets: Targets
     trigram: Floats  # (blocks, longest) nats that a byte trigram pays for each token of the targets' windows
     about: dict[str, Any]  # the corpus
@@ -101,8 +101,8 @@ def prepare(settings: LabSettings, corpus: Source, folder: Path, quiet: bool, im
         settings=settings,
         folder=folder,
         tokenizer=tokenizer,
-        training=Text(training.sha256, len(training.documents)),
-        held_out=Text(held_out.sha256, len(held_out.documents)),
+        training=CorpusRef(training.sha256, len(training.documents)),
+        held_out=CorpusRef(held_out.sha256, len(held_out.documents)),
         targets=targets,
         trigram=trigram_nats(training, held_out, held_out_store, targets),
         about=about,
@@ -175,10 +175,10 @@ def _source(cls: type) -> str:
         return ""
 
 
-def finished(job: Job) -> Measured | None:
+def finished(job: Job) -> TrialResult | None:
     """What an earlier call measured for this very job, if it did."""
     try:
-        found = Measured.load(job.folder)
+        found = TrialResult.load(job.folder)
     except BadInput:
         return None
     return found if found.identity == job.identity else None

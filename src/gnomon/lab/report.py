@@ -12,7 +12,7 @@ from gnomon.lab.analysis import EncodingResult, Scale, buckets, holds_until, ord
 from gnomon.lab.bootstrap import FEW, Bootstrap, Interval
 from gnomon.lab.protocols import Floats, Targets
 from gnomon.lab.settings import LabSettings
-from gnomon.lab.trial import Measured
+from gnomon.lab.trial import TrialResult
 
 FORMAT = 1  # of report.json; goes up when a key changes its meaning or leaves
 
@@ -131,7 +131,7 @@ def _listed(value: Any) -> Any:
 
 
 def make_report(
-    settings: LabSettings, measured: Sequence[Measured], targets: Targets, trigram: Floats, about: dict[str, Any]
+    settings: LabSettings, measured: Sequence[TrialResult], targets: Targets, trigram: Floats, about: dict[str, Any]
 ) -> LabReport:
     """Work out what was measured means. trigram (blocks, longest): nats it pays for each token of the windows."""
     bootstrap = Bootstrap(targets.bytes_of_documents)
@@ -157,7 +157,7 @@ def make_report(
     )
 
 
-def _seeds(measured: Sequence[Measured]) -> set[int]:
+def _seeds(measured: Sequence[TrialResult]) -> set[int]:
     return {m.trial.seed for m in measured}
 
 

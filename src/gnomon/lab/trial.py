@@ -29,7 +29,7 @@ OnStep = Callable[[int, float], None]  # steps taken, loss in nats
 
 
 @dataclass(frozen=True)
-class Text:
+class CorpusRef:
     """A tokenised corpus by its fingerprint, for processes that share the file with its tokens."""
 
     sha256: str
@@ -46,8 +46,8 @@ class Job:
 
     trial: Trial
     settings: LabSettings
-    training: Text
-    held_out: Text
+    training: CorpusRef
+    held_out: CorpusRef
     tokenizer: str  # folder of tokenizer.json
     folder: str  # of the model, and of what is measured
     modules: tuple[str, ...]  # of the user's, to be imported before the settings are read: these name all encodings
@@ -65,15 +65,15 @@ class Job:
                 **data,
                 "trial": Trial(**data["trial"]),
                 "settings": LabSettings.from_dict(data["settings"]),
-                "training": Text(**data["training"]),
-                "held_out": Text(**data["held_out"]),
+                "training": CorpusRef(**data["training"]),
+                "held_out": CorpusRef(**data["held_out"]),
                 "modules": tuple(data["modules"]),
             }
         )
 
 
 @dataclass(frozen=True)
-class Found:
+class Measurements:
     """What a trained model pays. None stands where its encoding has no meaning.
 
     nats         per length: per document, nats for its targets
@@ -89,7 +89,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Measured:
+class TrialResult:
     """What came out of a trial.
 
     first    fingerprint of the first weights of everything that is not position
@@ -102,7 +102,7 @@ class Measured:
     parameters: int
     position_parameters: int
     first: str
-    found: Found
+    measurements: Measurements
     losses: list[list[float]]
     tokens: int
     train_seconds: float
@@ -116,17 +116,19 @@ class Measured:
             file.write((json.dumps(asdict(self), allow_nan=False) + "\n").encode())
 
     @classmethod
-    def load(cls, folder: str | Path) -> "Measured":
+    def load(cls, folder: str | Path) -> "TrialResult":
         """Read it back; BadInput where it is missing or not whole."""
         file = Path(folder) / MEASURED
         data = read_json(file)
         try:
-            return cls(**{**data, "trial": Trial(**data["trial"]), "found": Found(**data["found"])})
+            return cls(
+                **{**data, "trial": Trial(**data["trial"]), "measurements": Measurements(**data["measurements"])}
+            )
         except (TypeError, KeyError) as error:
             raise BadInput(f"{file} was not written by this version of the lab: {error}") from error
 
 
-def run(job: Job, on_step: OnStep) -> Measured:
+def run(job: Job, on_step: OnStep) -> TrialResult:
     """Train and measure the job's model, and keep both in its folder."""
     tokenizer = Tokenizer.load(job.tokenizer)
     store, held_out = job.training.open(tokenizer), job.held_out.open(tokenizer)
@@ -137,13 +139,13 @@ def run(job: Job, on_step: OnStep) -> Measured:
     began = time.perf_counter()
     losses, step_seconds = train(model, store, s, job.trial, on_step)
     trained = time.perf_counter()
-    found = measure(model, targets, s)
-    measured = Measured(
+    measurements = measure(model, targets, s)
+    measured = TrialResult(
         trial=job.trial,
         parameters=sum(p.numel() for p in model.parameters()),
         position_parameters=sum(p.numel() for name, p in model.named_parameters() if name in of_position(model)),
         first=first,
-        found=found,
+        measurements=measurements,
         losses=losses,
         tokens=s.train.steps * s.train.batch_size * s.train_length,
         train_seconds=trained - began,
@@ -221,7 +223,7 @@ def train(
     return losses, statistics.median(seconds)
 
 
-def measure(model: DecoderOnly, targets: Targets, settings: LabSettings) -> Found:
+def measure(model: DecoderOnly, targets: Targets, settings: LabSettings) -> Measurements:
     """Everything that is measured of a trained model."""
     lengths = settings.lengths
     L, longest = lengths[0], lengths[-1]
@@ -234,7 +236,7 @@ def measure(model: DecoderOnly, targets: Targets, settings: LabSettings) -> Foun
         paid: list[float] = (targets.of(read) if n == longest else surprise(model, targets, n)).tolist()
         return paid
 
-    return Found(
+    return Measurements(
         nats=[nats(n) for n in lengths],
         shifted=surprise(model, targets, L, longest - L).tolist() if possible(model, L, longest - L) else None,
         by_position=read.sum(0).tolist(),
@@ -244,10 +246,10 @@ def measure(model: DecoderOnly, targets: Targets, settings: LabSettings) -> Foun
 
 __all__ = [
     "MEASURED",
-    "Found",
+    "CorpusRef",
     "Job",
-    "Measured",
-    "Text",
+    "Measurements",
+    "TrialResult",
     "build",
     "fingerprint",
     "measure",

@@ -31,7 +31,7 @@ Enters = Literal["input", "input_normed", "input_projected"]
 
 
 @dataclass(frozen=True)
-class Guess:
+class Candidate:
     """One candidate: for the next token, for what a token is, or for the class of the text."""
 
     id: int
@@ -96,7 +96,7 @@ class Inspection(Reading):
     output: Float
     logits: Float | None
     vector: Float | None
-    guesses: list[Guess]
+    guesses: list[Candidate]
     cross: list[Float]
     source: Reading | None
 
@@ -192,7 +192,7 @@ def _encoded(model: EncoderOnly, ids: list[int], top: int) -> Inspection:
     memory = model.encode(row, trace=trace)
     said = _plain(model.head(memory)[0])
     answer: Answer = "each"
-    guesses: list[Guess] = []
+    guesses: list[Candidate] = []
     if isinstance(model.head, ClassHead):
         answer, guesses = "classes", _guesses(model, said, top, classes=True)
     elif isinstance(model.head, PooledHead):
@@ -273,12 +273,12 @@ def token_name(model: Model, i: int) -> str:
     return model.tokenizer.tokens([i])[0]
 
 
-def _guesses(model: Model, logits: Float, top: int, classes: bool = False) -> list[Guess]:
+def _guesses(model: Model, logits: Float, top: int, classes: bool = False) -> list[Candidate]:
     p = logits.softmax(-1)
     best = p.topk(min(top, len(p))).indices.tolist()
     labels = model.labels if classes else None
     names = {i: token_name(model, i) if not classes else str(i) if labels is None else labels[i] for i in best}
-    return [Guess(i, names[i], float(logits[i]), float(p[i])) for i in best]
+    return [Candidate(i, names[i], float(logits[i]), float(p[i])) for i in best]
 
 
 def _row(model: Model, ids: list[int]) -> torch.Tensor:
@@ -289,4 +289,4 @@ def _plain(x: Float) -> Float:
     return x.detach().float().cpu()
 
 
-__all__ = ["Guess", "Inspection", "Reading", "inspect", "table_of", "token_name"]
+__all__ = ["Candidate", "Inspection", "Reading", "inspect", "table_of", "token_name"]

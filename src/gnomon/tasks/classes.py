@@ -200,16 +200,18 @@ class Classes:
         """A few held-out texts, what they are and what the model says."""
         lines = []
         for text, label in self.held_out[:: max(1, len(self.held_out) // SHOWN)][:SHOWN]:
-            said, probability = classify(model, text, self.config.length)[0]
-            lines.append(f"{label}: {' '.join(text.split())[:LETTERS]} -> {said} ({probability:.0%})")
+            predicted, probability = classify(model, text, self.config.length)[0]
+            lines.append(f"{label}: {' '.join(text.split())[:LETTERS]} -> {predicted} ({probability:.0%})")
         return lines
 
 
-def class_measures(name: str, said: Ints, there: Ints, n: int) -> dict[str, Measure]:
-    """Accuracy and macro F1 of classes (N,) that were said where others, or the same, are there."""
-    hit = said == there
+def class_measures(name: str, predicted: Ints, gold: Ints, n: int) -> dict[str, Measure]:
+    """Accuracy and macro F1 of classes (N,) predicted, against the classes there are."""
+    hit = predicted == gold
     classes = np.arange(n)
-    by_class = np.stack([(hit & (there == c), said == c, there == c) for c in classes]).astype(np.float64)  # (C, 3, N)
+    by_class = np.stack([(hit & (gold == c), predicted == c, gold == c) for c in classes]).astype(
+        np.float64
+    )  # (C, 3, N)
 
     def macro(times: Any) -> float:
         hits, claimed, real = (by_class @ times).T

@@ -23,10 +23,10 @@ from tqdm import tqdm
 from gnomon.data import Corpus, Document, Tokenizer
 from gnomon.data.python_source import KINDS, python_spans
 from gnomon.data.spans import (
-    Found,
     Span,
+    SpanCounts,
     best_labels,
-    count_found,
+    count_spans,
     kinds_of,
     label_names,
     to_labels,
@@ -176,8 +176,8 @@ class Spans:
         for source in self.held_out:
             scores = log_probabilities(model, source.ids, self.config.length, dtype)
             nats.append(-float(scores[np.arange(len(scores)), source.labels].sum(dtype=np.float64)))
-            said = to_spans(best_labels(scores), source.text, source.starts, KINDS)
-            found.append(count_found(said, source.spans, KINDS))
+            predicted = to_spans(best_labels(scores), source.text, source.starts, KINDS)
+            found.append(count_spans(predicted, source.spans, KINDS))
         counts = np.array([len(source.ids) for source in self.held_out], dtype=np.float64)
         return of_losses(np.array(nats), counts, f1_measures(found))
 
@@ -187,13 +187,13 @@ class Spans:
         return [" ".join(f"{text[s.start : s.end]}/{s.kind}" for s in find_spans(model, text, self.config.length))]
 
 
-def f1_measures(found: Sequence[Found]) -> dict[str, Measure]:
+def f1_measures(found: Sequence[SpanCounts]) -> dict[str, Measure]:
     """Span F1 by name from what was found in each file: the macro mean first."""
-    counts = np.array([(f.hits, f.said, f.there) for f in found], dtype=np.float64)  # (files, 3, kinds)
+    counts = np.array([(f.hits, f.predicted, f.gold) for f in found], dtype=np.float64)  # (files, 3, kinds)
 
     def mean_f1(kinds: slice) -> Measure:
         """Of how often each file is drawn: the counts add up before the F1 is taken."""
-        return bootstrap(lambda times: float(Found(*np.tensordot(times, counts, 1)).f1[kinds].mean()), len(found))
+        return bootstrap(lambda times: float(SpanCounts(*np.tensordot(times, counts, 1)).f1[kinds].mean()), len(found))
 
     each = {f"F1 {kind}": mean_f1(slice(k, k + 1)) for k, kind in enumerate(KINDS)}
     return {"span F1": mean_f1(slice(None)), **each}

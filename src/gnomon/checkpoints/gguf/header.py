@@ -29,7 +29,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 @dataclass(frozen=True)
-class Stored:
+class TensorInfo:
     """A tensor in the file. shape: as torch has it, the fastest axis last; kind: ggml's number for how it is stored."""
 
     shape: tuple[int, ...]
@@ -147,13 +147,13 @@ class _Reader:
         self.at += n * dtype.itemsize
         return values.tolist()
 
-    def tensors(self, alignment: Any) -> dict[str, Stored]:
+    def tensors(self, alignment: Any) -> dict[str, TensorInfo]:
         """The directory; every tensor in it lies within the file."""
         if type(alignment) is not int or not 1 <= alignment <= 1 << 20 or alignment & (alignment - 1):
             raise BadInput(f"{self.path}: general.alignment must be a power of two, got {alignment!r}")
         entries = [self.entry() for _ in range(self.n_tensors)]
         start = -(-self.at // alignment) * alignment
-        found: dict[str, Stored] = {}
+        found: dict[str, TensorInfo] = {}
         for name, shape, kind, n_bytes, offset in entries:
             if name in found:
                 raise BadInput(f"{self.path} holds the tensor {name!r} twice")
@@ -162,7 +162,7 @@ class _Reader:
                     f"{self.path} is cut off or damaged: {name} of shape {shape} ends at byte "
                     f"{start + offset + n_bytes}, but the file at {len(self.data)}. Download it again"
                 )
-            found[name] = Stored(shape, kind, start + offset, n_bytes)
+            found[name] = TensorInfo(shape, kind, start + offset, n_bytes)
         return found
 
     def entry(self) -> tuple[str, tuple[int, ...], int, int, int]:
@@ -183,4 +183,4 @@ class _Reader:
         return name, shape, kind, prod(shape) // block * block_bytes, offset
 
 
-__all__ = ["GGUF", "Array", "Stored"]
+__all__ = ["GGUF", "Array", "TensorInfo"]

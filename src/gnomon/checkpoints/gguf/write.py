@@ -45,11 +45,11 @@ def save(model: nn.Module, path: str | Path, dtype: Precision = "float32") -> Pa
         **({"tokenizer.ggml.model": "no_vocab"} if model.tokenizer is None else describe_tokenizer(model.tokenizer)),
     }  # fmt: skip
     tensors = {name: np.array(values, np.float32) for name, values in factors.items()}
-    _write(Path(path), about, tensors, Pieces(family, config, weights), tensors_of(family, config), dtype)
+    _write(Path(path), about, tensors, JoinedTensors(family, config, weights), tensors_of(family, config), dtype)
     return Path(path)
 
 
-class Pieces:
+class JoinedTensors:
     """The model's weights, put together as the family's tensors when they are asked for."""
 
     def __init__(self, family: Family, config: ModelConfig, weights: Mapping[str, Tensor]) -> None:
@@ -58,8 +58,8 @@ class Pieces:
 
     def tensor(self, name: str) -> Array:
         """One tensor of the file, in float32."""
-        snapshot = sorted((part.first, ours) for ours, part in self.where.items() if part.tensor == name)
-        return np.concatenate([self._as_theirs(ours) for _, ours in snapshot])
+        held = sorted((part.first, ours) for ours, part in self.where.items() if part.tensor == name)
+        return np.concatenate([self._as_theirs(ours) for _, ours in held])
 
     def _as_theirs(self, ours: str) -> Array:
         weight = self.weights[ours].to("cpu", torch.float32)
@@ -69,7 +69,7 @@ class Pieces:
 
 
 def _write(
-    path: Path, about: Mapping[str, Any], extra: Mapping[str, Array], pieces: Pieces,
+    path: Path, about: Mapping[str, Any], extra: Mapping[str, Array], pieces: JoinedTensors,
     shapes: Mapping[str, tuple[int, ...]], dtype: Precision,
 ) -> None:  # fmt: skip
     """Header first, then one tensor after the other: one of them at a time is in memory."""
