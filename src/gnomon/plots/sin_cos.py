@@ -86,7 +86,8 @@ def _pairs(position: Position, d_model: int, d_head: int, length: int) -> tuple[
     slowest, and between them those whose turning can be seen within `length` positions, evenly spread."""
     check_drawable(20 * max(d_head, d_model), f"the frequencies of {max(d_head, d_model)} channels")
     encoding = turning(position, d_head=d_head, d_model=d_model)
-    found = [(n, theta) for n, theta in enumerate(encoding.frequencies()) if theta]
+    turn = [(n, theta) for n, theta in enumerate(encoding.frequencies()) if theta]
+    found = sorted(turn, key=lambda pair: -pair[1])  # where axes share the channels, each begins anew
     seen = max(1, sum(theta * length > math.pi / 4 for _, theta in found))
     some = sorted({*(round(x) for x in np.linspace(0, seen - 1, min(SHOWN - 1, seen))), len(found) - 1})
     return [found[n][0] for n in some], [found[n][1] for n in some], encoding.name

@@ -42,9 +42,20 @@ def angles(pos: Int, frequencies: list[float] | Float) -> Float:
 
     An elementwise product, so neither autocast nor reduced-precision matrix units can round the positions.
     """
-    home = "cpu" if pos.device.type == "mps" else pos.device
+    return pair_angles(pos.unsqueeze(-1), frequencies)
+
+
+def pair_angles(places: Int, frequencies: list[float] | Float) -> Float:
+    """The same where each pair reads a place of its own: places (..., P) times frequencies (P,) or (..., P)."""
+    home = "cpu" if places.device.type == "mps" else places.device
     f = torch.as_tensor(frequencies, dtype=torch.float64, device=home)
-    return pos.to(home, torch.float64).unsqueeze(-1) * f
+    return places.to(home, torch.float64) * f
 
 
-__all__ = ["angles", "check_base", "turns"]
+def split_evenly(width: int, parts: int, unit: int = 1) -> list[int]:
+    """A width in so many parts that differ by one unit at most, the larger first."""
+    whole, over = divmod(width // unit, parts)
+    return [unit * (whole + (n < over)) for n in range(parts)]
+
+
+__all__ = ["angles", "check_base", "pair_angles", "split_evenly", "turns"]

@@ -18,7 +18,7 @@ from gnomon.glossary import message
 from gnomon.layout import Layout, Positions
 from gnomon.positions.base import PositionEncoding, Tables
 from gnomon.positions.frequencies import check_base
-from gnomon.positions.rope import Pairing, RoPE
+from gnomon.positions.rope import Pairing, RoPE, rotated
 from gnomon.shapes import Float
 
 
@@ -61,7 +61,7 @@ class PRoPE(PositionEncoding):
 
     def apply(self, q: Any, k: Any = None, position_ids: Layout | Positions | None = None) -> Any:
         """Rotate q and k of your own attention, as `RoPE.apply` does."""
-        return super().apply(q) if k is None and callable(q) else self.rope.apply(q, k, position_ids)
+        return super().apply(q) if k is None and callable(q) else rotated(self, q, k, position_ids)
 
     def describe(self, trained: int | None = None) -> list[str]:
         """How many pairs stand still, and RoPE's own sentences about the others."""

@@ -16,7 +16,7 @@ from gnomon.errors import BadValue, checked, must_be, unknown, wrong
 from gnomon.glossary import message
 from gnomon.layout import Layout, Positions, layout_of
 from gnomon.positions.base import PositionEncoding, Tables, wide
-from gnomon.positions.frequencies import angles, check_base, turns
+from gnomon.positions.frequencies import angles, check_base, pair_angles, turns
 from gnomon.positions.scaling import SCALINGS, Scaling, how_to_ask, plain_frequencies
 from gnomon.positions.scaling import scaling as from_settings
 from gnomon.shapes import Float, Int
@@ -85,8 +85,12 @@ class RoPE(PositionEncoding):
 
     def prepare(self, at: Layout, dtype: torch.dtype = torch.float32) -> Tables:
         """(cos, sin), each (B or 1, 1, T, rotary_dim/2), from float64 angles, cast last."""
-        at = at.one_row()
-        a = angles(at.pos, self._frequencies_at(at)).unsqueeze(1)
+        return self.tables(at.one_row(), dtype)
+
+    def tables(self, at: Layout, dtype: torch.dtype, places: Int | None = None) -> tuple[Float, Float]:
+        """The same where each pair reads a place of its own: places (B, T, P), default the position for all pairs."""
+        theta = self._frequencies_at(at)
+        a = (angles(at.pos, theta) if places is None else pair_angles(places, theta)).unsqueeze(1)
         m = 1.0 if self.scaling is None else self.scaling.magnitude
         return (a.cos() * m).to(dtype).to(at.device), (a.sin() * m).to(dtype).to(at.device)
 
@@ -151,21 +155,26 @@ class RoPE(PositionEncoding):
 
         With one argument it is torch's `Module.apply(fn)`, which a parent module calls on its children.
         """
-        if k is None and callable(q):
-            return super().apply(q)
-        for name, x in (("q", q), ("k", k)):
-            if not isinstance(x, torch.Tensor) or x.dim() != 4 or not x.is_floating_point():
-                raise wrong(name, x, "a floating-point tensor, (batch, heads, tokens, d_head)", "rope.apply(q, k)")
-        if q.shape[2] != k.shape[2]:
-            raise BadValue(f"queries are {q.shape[2]} tokens long and keys {k.shape[2]}: rotate each where it is made")
-        at = layout_of(position_ids, q.shape[0], q.shape[2], q.device, "position_ids", takes_positions=True)
-        tables = self.prepare(at, wide(q.dtype))
-        return self.rotate(q, tables), self.rotate(k, tables)
+        return super().apply(q) if k is None and callable(q) else rotated(self, q, k, position_ids)
 
     def extra_repr(self) -> str:
         """Shown by print(module)."""
         scaled = "" if self.scaling is None else f", scaling={self.scaling}"
         return f"d_head={self.d_head}, rotary_dim={self.rotary_dim}, base={self.base:g}, pairing={self.pairing}{scaled}"
+
+
+def rotated(
+    position: PositionEncoding, q: Float, k: Float, position_ids: Layout | Positions | None
+) -> tuple[Float, Float]:
+    """q (B, H, T, C) and k (B, K, T, C) rotated by an encoding, for people's own attention."""
+    for name, x in (("q", q), ("k", k)):
+        if not isinstance(x, torch.Tensor) or x.dim() != 4 or not x.is_floating_point():
+            raise wrong(name, x, "a floating-point tensor, (batch, heads, tokens, d_head)", "rope.apply(q, k)")
+    if q.shape[2] != k.shape[2]:
+        raise BadValue(f"queries are {q.shape[2]} tokens long and keys {k.shape[2]}: rotate each where it is made")
+    at = layout_of(position_ids, q.shape[0], q.shape[2], q.device, "position_ids", takes_positions=True)
+    tables = position.prepare(at, wide(q.dtype))
+    return position.query(q, tables), position.key(k, tables)
 
 
 def pairing_order(d: int, to: Pairing, heads: int = 1) -> Int:
@@ -187,4 +196,4 @@ def pairing_order(d: int, to: Pairing, heads: int = 1) -> Int:
     return (torch.arange(heads)[:, None] * d + one.reshape(1, d)).flatten()
 
 
-__all__ = ["RoPE", "pairing_order"]
+__all__ = ["Pairing", "RoPE", "pairing_order", "rotated"]

@@ -19,7 +19,7 @@ from gnomon.glossary import message
 from gnomon.layout import Layout, Positions
 from gnomon.positions.base import PositionEncoding
 from gnomon.positions.frequencies import angles, check_base, turns
-from gnomon.shapes import Float
+from gnomon.shapes import Float, Int
 
 Table = Literal["interleaved", "concatenated", "tensor2tensor"]
 
@@ -56,14 +56,18 @@ class Sinusoidal(PositionEncoding):
 
     def vectors(self, at: Layout, dtype: torch.dtype = torch.float32) -> Float:
         """(B or 1, T, D) rows of the table at these positions, from float64 angles."""
-        at = at.one_row()
-        sin, cos = self.sin_cos(at)
+        return self.of(at.one_row().pos, dtype)
+
+    def of(self, pos: Int, dtype: torch.dtype = torch.float32) -> Float:
+        """The rows (..., D) of these positions."""
+        a = angles(pos, self.frequencies())
+        sin, cos = a.sin(), a.cos()[..., : self.d_model // 2]
         if self.table == "interleaved":
-            pe = sin.new_empty(*at.pos.shape, self.d_model)
+            pe = sin.new_empty(*pos.shape, self.d_model)
             pe[..., 0::2], pe[..., 1::2] = sin, cos
         else:
             pe = torch.cat([sin, cos], -1)
-        return pe.to(dtype).to(at.device)
+        return pe.to(dtype).to(pos.device)
 
     def sin_cos(self, at: Layout | Positions) -> tuple[Float, Float]:
         """The sines (B, T, ceil(D/2)) and the cosines (B, T, floor(D/2)) of these positions, in float64."""
