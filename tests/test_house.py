@@ -21,9 +21,11 @@ PACKAGE = ROOT / "src" / "gnomon"
 
 # From the ground up. A room imports from rooms below it; rooms on one floor do not know each other.
 FLOORS = (
+    "kinds",
     "shapes errors show",
+    "settings",
     "arrays",
-    "layout device trace norm glossary checked available_memory",
+    "layout device trace norm glossary available_memory",
     "data",
     "positions",
     "embed",

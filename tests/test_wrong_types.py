@@ -389,7 +389,7 @@ def test_a_natural_wrong_type_is_an_error_of_ours(name, tmp_path, monkeypatch):
         (lambda: decoder().generate("x", seed="x"), "a seed must be a whole number, got 'x'"),
         (lambda: decoder().generate("x", strategy="greedy"), r"strategy must be an object such as Greedy\(\)"),
         (lambda: decoder().generate("x", strategy=gn.Sample), "got the class Sample"),
-        (lambda: gn.Tokenizer.load(3), "path must be a text or a Path, got 3"),
+        (lambda: gn.Tokenizer.load(3), "path must be a text or a path, got 3"),
         (lambda: gn.MultiHeadAttention(8, 2)(torch.ones(1, 3, 8).long()), "x must be a floating-point tensor"),
         (lambda: decoder().generate("x", max_new_tokens=1.5), "max_new_tokens must be a whole number, got 1.5"),
         (lambda: gn.sentence_vectors(decoder(), "a text"), "for one text give a list of one"),

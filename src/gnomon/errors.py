@@ -10,8 +10,10 @@ import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache, wraps
-from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from types import NoneType
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+from gnomon.kinds import article, fits, in_words, options, setting
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -70,47 +72,24 @@ def wrong(name: str, given: object, expected: str, how: str = "") -> BadValue:
 
 
 def must_be(name: str, value: object, kind: Any, how: str = "") -> None:
-    """Raise BadValue unless a value is of the annotated kind: a class, a Literal, None, or a union of these.
+    """Raise BadValue unless a value is of the annotated kind, as `gnomon.kinds.fits` has it.
 
-    A float may be given as a whole number; True and False are no numbers. how: one more clause, on how to make one.
+    how: one more clause, on how to make one; default what the annotation says of the setting.
     """
-    options = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
-    if any(_is_of(value, option) for option in options):
+    if fits(value, kind):
         return
-    words = [choice for option in options if get_origin(option) is Literal for choice in get_args(option)]
-    if words and isinstance(value, str) and all(get_origin(o) is Literal or o is NoneType for o in options):
+    members, said = options(kind), setting(kind)
+    words = [choice for member in members if get_origin(member) is Literal for choice in get_args(member)]
+    if words and isinstance(value, str) and all(get_origin(m) is Literal or m in (None, NoneType) for m in members):
         raise unknown(name, value, [word for word in words if isinstance(word, str)])
-    raise wrong(name, value, " or ".join(_in_words(option) for option in options), how or _explained(options))
+    meaning = "" if said is None else f"{name}: {said.meaning}"
+    raise wrong(name, value, in_words(kind), how or meaning or _explained(members))
 
 
-def _explained(options: Iterable[Any]) -> str:
+def _explained(kinds: Iterable[Any]) -> str:
     """What a protocol among these is, by the first line of its docstring: its name does not say how to make one."""
-    lines = [inspect.getdoc(option) for option in options if getattr(option, "_is_protocol", False)]
+    lines = [inspect.getdoc(kind) for kind in kinds if getattr(kind, "_is_protocol", False)]
     return "; ".join(line.partition("\n")[0].rstrip(".") for line in lines if line)
-
-
-def _is_of(value: object, kind: Any) -> bool:
-    if get_origin(kind) is Literal:
-        return value.__hash__ is not None and value in get_args(kind)
-    if kind is None or kind is NoneType:
-        return value is None
-    if kind in (int, float):  # true is an int to Python, not to us
-        return isinstance(value, (int, float) if kind is float else int) and not isinstance(value, bool)
-    plain = get_origin(kind) or kind
-    try:
-        return not isinstance(plain, type) or isinstance(value, plain)
-    except TypeError:  # a protocol that cannot be asked at run time
-        return True
-
-
-def _in_words(kind: Any) -> str:
-    if get_origin(kind) is Literal:
-        return " or ".join(repr(choice) for choice in get_args(kind))
-    words = {
-        int: "a whole number", float: "a number", bool: "true or false", str: "a text", None: "nothing (null)",
-        NoneType: "nothing (null)",
-    }  # fmt: skip
-    return words.get(kind) or article(getattr(get_origin(kind) or kind, "__name__", str(kind)))
 
 
 def checked(function: F) -> F:
@@ -162,7 +141,7 @@ def _each_text(name: str, texts: Iterable[str]) -> Iterator[str]:
 
 def _is_word(kind: Any) -> bool:
     """Whether a kind has words of its own: which they are the function says, it may know other words for them."""
-    return any(get_origin(option) is Literal for option in (kind, *get_args(kind)))
+    return any(get_origin(option) is Literal for option in options(kind))
 
 
 def described(value: object) -> str:
@@ -180,11 +159,6 @@ def described(value: object) -> str:
         kinds = sorted({type(item).__name__ for item in value})
         return f"{article(kind)} of {len(value)} {' and '.join(kinds)}".rstrip() + f": {shown(value)}"
     return f"{article(kind)} {shown(value)}" if callable(value) else article(kind)
-
-
-def article(noun: str) -> str:
-    """A noun after "a" or "an"."""
-    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
 
 
 def shortened(message: str) -> str:

@@ -1,16 +1,26 @@
 """Normalisation per token: LayerNorm (Ba et al. 2016, arXiv:1607.06450) and RMSNorm (Zhang and Sennrich 2019,
 arXiv:1910.07467). Neither mixes tokens, so what a token becomes does not depend on its batch mates (S19)."""
 
-from typing import Literal
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
 from gnomon.errors import unknown
+from gnomon.kinds import Setting
 from gnomon.shapes import Float
 
 Norm = Literal["layernorm", "layernorm_no_bias", "rmsnorm", "rmsnorm_plus_one"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NormSettings:
+    """Norms"""
+
+    norm: Annotated[Norm, Setting("layernorm_no_bias is MPT's, rmsnorm_plus_one is Gemma's")] = "layernorm"
+    norm_eps: Annotated[float, Setting("added to the variance", least=0, below=1)] = 1e-5
 
 
 class RMSNormPlusOne(nn.Module):
@@ -41,4 +51,4 @@ def build_norm(kind: Norm, d_model: int, eps: float = 1e-5) -> nn.Module:
     raise unknown("norm", kind, ("layernorm", "layernorm_no_bias", "rmsnorm", "rmsnorm_plus_one"))
 
 
-__all__ = ["Norm", "RMSNormPlusOne", "build_norm"]
+__all__ = ["Norm", "NormSettings", "RMSNormPlusOne", "build_norm"]

@@ -109,7 +109,7 @@ def test_a_set_is_read_in_its_fields_type(text, expected):
         ("optim.lr=true", "optim.lr: expected a number, given 'true'"),
         ("tied=1", "tied: expected true or false, given '1'"),
         ("window=wide", "window: expected a whole number or none, given 'wide'"),
-        ("optim.schedule=cosin", "optim.schedule: expected one of cosine, constant, given 'cosin'"),
+        ("optim.schedule=cosin", "optim.schedule: expected 'cosine' or 'constant', given 'cosin'"),
         ("optim.betas=[0.5]", "optim.betas: expected"),
         ("lengths=64", "lengths: expected"),
         ("lengths=[1.5]", "lengths[0]: expected a whole number, given 1.5"),

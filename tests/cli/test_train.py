@@ -452,7 +452,7 @@ def test_the_tasks_are_listed():
         (
             ["--task", "numbers", "--source", "fr"],
             2,
-            "error: flag numbers.source: expected one of en, es, pt, pt-br, digits, given 'fr'",
+            "error: flag numbers.source: expected 'en' or 'es' or 'pt' or 'pt-br' or 'digits', given 'fr'",
         ),
         (["--task", "numbers", "--source", "en"], 2, "source and target are both en"),
         (["--task", "numbers", "--preset", "mini-gpt"], 2, "this model is decoder-only"),

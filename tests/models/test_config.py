@@ -85,12 +85,15 @@ def test_a_pattern_of_windows_repeats_over_the_layers_and_survives_json():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"window": [4, 0]}, "at least 1; got 0"),
+        ({"window": [4, 0]}, "a whole number between 1 and .* or none or a list of these, got a tuple of 2 int"),
+        ({"n_types": -1}, "n_types must be a whole number between 0"),
+        ({"n_decoder_layers": -1}, "n_decoder_layers must be a whole number between 0"),
+        ({"head_scale": float("inf")}, "head_scale must be a number, got inf"),
         ({"window": []}, "a whole number, none, or a list"),
         ({"window": "4"}, "a whole number, none, or a list"),
         ({"window": [True]}, "a whole number, none, or a list"),
         ({"sink_tokens": 2}, "give a window"),
-        ({"sink_tokens": -1, "window": 4}, "sink_tokens must be between 0"),
+        ({"sink_tokens": -1, "window": 4}, "sink_tokens must be a whole number between 0"),
         ({"softcap": 0.0}, "softcap must be a number above 0"),
         ({"residual": "parallel", "placement": "post"}, "'pre' or 'sandwich'"),
         ({"residual": "one norm", "placement": "sandwich"}, "for placement 'pre'; got"),

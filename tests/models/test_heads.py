@@ -141,7 +141,7 @@ def test_dropout_reaches_the_classes():
     [
         (gn.EncoderOnly, {"head": "classes"}, "n_classes goes with head='labels' or head='classes'"),
         (gn.EncoderOnly, {"n_classes": 4}, "n_classes goes with"),
-        (gn.EncoderOnly, {"head": "labels", "n_classes": 0}, "n_classes must be between 1"),
+        (gn.EncoderOnly, {"head": "labels", "n_classes": 0}, "n_classes must be a whole number between 1"),
         (gn.EncoderOnly, {"head": "class"}, "unknown head 'class': did you mean 'classes'"),
         (gn.EncoderOnly, {"pooling": "max"}, "unknown pooling 'max'"),
         (gn.DecoderOnly, {"head": "pooled"}, "goes with an encoder: this model is decoder-only"),

@@ -29,7 +29,7 @@ def test_the_help_explains_each_setting(kind):
         if field.name != "architecture":
             assert field.name in inspect.getdoc(kind)
             assert f"{field.name}:" in text
-    assert "max_positions  rows of a learned table" in text
+    assert "max_positions      rows of a learned table" in text
 
 
 @every

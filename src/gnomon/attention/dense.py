@@ -7,13 +7,34 @@ and one more logit per head, learned, that takes its share of the softmax and gi
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from torch.nn import functional as F
 
+from gnomon.kinds import Setting
 from gnomon.layout import Layout, visible
 from gnomon.positions.base import PositionEncoding, wide
 from gnomon.shapes import Bool, Float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreSettings:
+    """Scores of attention"""
+
+    softcap: Annotated[
+        float | None,
+        Setting("c of c tanh(s / c), which a score s becomes", above=0, source="Gemma 2, arXiv:2408.00118"),
+    ] = None
+    sink_tokens: Annotated[
+        int,
+        Setting(
+            "first tokens of a document that stay visible from outside the window",
+            least=0,
+            most=2**40,
+            source="arXiv:2309.17453",
+        ),
+    ] = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,4 +95,4 @@ def share_heads(x: Float, n_heads: int) -> Float:
     return x if x.shape[1] == n_heads else x.repeat_interleave(n_heads // x.shape[1], 1)
 
 
-__all__ = ["AttentionSettings", "dense", "masked_softmax", "share_heads", "weights"]
+__all__ = ["AttentionSettings", "ScoreSettings", "dense", "masked_softmax", "share_heads", "weights"]

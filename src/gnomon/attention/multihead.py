@@ -6,18 +6,60 @@ Grouped-query attention (Ainslie et al. 2023, arXiv:2305.13245) lets H / K neigh
 key/value head; K = 1 is multi-query (Shazeer 2019, arXiv:1911.02150).
 """
 
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
 import torch
 from torch import nn
 
 from gnomon.attention.attend import NOTHING, attend, check_built
 from gnomon.attention.cache import Cache
-from gnomon.attention.dense import AttentionSettings, share_heads, weights
+from gnomon.attention.dense import AttentionSettings, ScoreSettings, share_heads, weights
 from gnomon.errors import BadValue, checked, must_be, wrong
+from gnomon.kinds import Setting
 from gnomon.layout import Layout, layout_of
-from gnomon.norm import Norm, build_norm
+from gnomon.norm import Norm, NormSettings, build_norm
 from gnomon.positions.base import PositionEncoding, Tables, wide
+from gnomon.settings import SharedSettings
 from gnomon.shapes import Float
 from gnomon.trace import Trace
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultiHeadSettings(ScoreSettings, NormSettings, SharedSettings):
+    """Attention"""
+
+    n_kv_heads: Annotated[
+        int | None,
+        Setting(
+            "key/value heads, each shared by n_heads / n_kv_heads query heads; default n_heads",
+            least=1,
+            most=2**16,
+            source="arXiv:2305.13245",
+        ),
+    ] = None
+    d_head: Annotated[int | None, Setting("width of a head; default d_model / n_heads", least=1, most=2**20)] = None
+    attention_scale: Annotated[
+        float | None, Setting("what q . k is multiplied by; default 1 / sqrt(d_head). A bias is added after it")
+    ] = None
+    sinks: Annotated[
+        bool,
+        Setting(
+            "a learned logit per head that takes its share of the softmax and gives nothing",
+            source="gpt-oss, arXiv:2508.10925",
+        ),
+    ] = False
+    qk_norm: Annotated[
+        bool | Literal["joint"],
+        Setting(
+            "RMSNorm on the queries and keys of each head, or 'joint' over all heads together",
+            source="arXiv:2302.05442, section 2; joint: OLMo 2, arXiv:2501.00656, section 3.2",
+        ),
+    ] = False
+    qkv_bias: Annotated[bool | None, Setting("biases of the projections to queries, keys and values; default bias")] = (
+        None
+    )
+    out_bias: Annotated[bool | None, Setting("bias of attention's last projection; default bias")] = None
 
 
 class MultiHeadAttention(nn.Module):
@@ -188,4 +230,4 @@ def head_width(d_model: int, n_heads: int, d_head: int | None) -> int:
     return d_model // n_heads if d_head is None else d_head
 
 
-__all__ = ["MultiHeadAttention", "head_width"]
+__all__ = ["MultiHeadAttention", "MultiHeadSettings", "head_width"]

@@ -5,12 +5,15 @@ gated    (act(x W_gate) * (x W_up)) W_down     (Shazeer 2020, arXiv:2002.05202; 
 """
 
 from collections.abc import Callable
-from typing import Literal
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 from torch import nn
 from torch.nn import functional as F
 
 from gnomon.errors import unknown
+from gnomon.kinds import Setting
+from gnomon.settings import SharedSettings
 from gnomon.shapes import Float
 
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
@@ -20,6 +23,19 @@ _ACTIVATIONS: dict[str, Callable[[Float], Float]] = {
     "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
     "silu": F.silu,
 }
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeedForwardSettings(SharedSettings):
+    """Feed-forward network"""
+
+    d_ff: Annotated[
+        int | None, Setting("hidden width; default 4 d_model, or 8/3 d_model when gated", least=1, most=2**24)
+    ] = None
+    activation: Annotated[Activation, Setting("gelu is the exact one, gelu_tanh is GPT-2's")] = "gelu"
+    gated: Annotated[
+        bool, Setting("act(x W_gate) * (x W_up) instead of act(x W_up)", source="Shazeer 2020, arXiv:2002.05202")
+    ] = False
 
 
 class FeedForward(nn.Module):
@@ -53,4 +69,4 @@ def default_width(d_model: int, gated: bool) -> int:
     return -(-8 * d_model // 24) * 8 if gated else 4 * d_model
 
 
-__all__ = ["Activation", "FeedForward", "default_width"]
+__all__ = ["Activation", "FeedForward", "FeedForwardSettings", "default_width"]

@@ -10,15 +10,38 @@ What is added may be scaled: x + scale * drop(...) (Granite).
 """
 
 from collections.abc import Callable
-from typing import Literal
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 from torch import nn
 
 from gnomon.errors import unknown
-from gnomon.norm import Norm, build_norm
+from gnomon.kinds import Setting
+from gnomon.norm import Norm, NormSettings, build_norm
+from gnomon.settings import SharedSettings
 from gnomon.shapes import Float
 
 Placement = Literal["pre", "post", "sandwich", "branch"]
+Residual = Literal["sequential", "parallel", "one norm"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResidualSettings(NormSettings, SharedSettings):
+    """Residual stream"""
+
+    placement: Annotated[
+        Placement, Setting("where the norm of a sublayer sits: before it, after the sum, both sides, or after it")
+    ] = "pre"
+    residual: Annotated[
+        Residual,
+        Setting(
+            "attention, then feed-forward; 'parallel': side by side; 'one norm': and behind one norm",
+            source="GPT-NeoX, arXiv:2204.06745, section 2.1; GPT-J",
+        ),
+    ] = "sequential"
+    residual_scale: Annotated[
+        float, Setting("of what each sublayer adds to the stream", source="Granite, arXiv:2408.13359")
+    ] = 1.0
 
 
 class PreNorm(nn.Module):
@@ -107,4 +130,15 @@ def placement(name: Placement) -> type[PreNorm] | type[PostNorm]:
     return PLACEMENTS[name]
 
 
-__all__ = ["PLACEMENTS", "Around", "BranchNorm", "Placement", "PostNorm", "PreNorm", "Sandwich", "placement"]
+__all__ = [
+    "PLACEMENTS",
+    "Around",
+    "BranchNorm",
+    "Placement",
+    "PostNorm",
+    "PreNorm",
+    "Residual",
+    "ResidualSettings",
+    "Sandwich",
+    "placement",
+]

@@ -20,8 +20,9 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin
 
-from gnomon.checked import annotations_of, described
 from gnomon.errors import BadValue, unknown
+from gnomon.kinds import in_words
+from gnomon.settings import annotations_of
 
 T = TypeVar("T")
 DEEPEST = 8  # parts of a dotted name
@@ -175,7 +176,7 @@ def _numbers_fit(value: object) -> bool:
 
 def _convert(annotation: Any, raw: object, where: str) -> object:
     """Check `raw` against `annotation` and return it in that type; BadValue says what was expected."""
-    wrong = BadValue(f"{where}: expected {described(annotation)}, given {raw!r}")
+    wrong = BadValue(f"{where}: expected {in_words(annotation)}, given {raw!r}")
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in (Union, UnionType):
         return _convert_any_of(arguments, raw, where, wrong)

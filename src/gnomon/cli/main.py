@@ -38,6 +38,7 @@ COMMANDS = {
     "convert": "Write a model in the files of another program.",
     "order": "Show that without positions attention cannot tell who bit whom.",
     "positions": "List the position encodings there are.",
+    "settings": "List the settings of a model, or explain some of them.",
     "plan": "Count a model's parameters and its cache before you build it.",
     "tokenizer": "Train a tokenizer, or see what one does to a text.",
     "doctor": "Say what this machine has and how fast it multiplies.",

@@ -42,7 +42,7 @@ def command(
     """Count the parameters of PRESET by part, tied and untied, and its cache by context length.
 
     PRESET is mini-gpt, mini-llama, gpt2-small, vaswani-base or bert-base. Any setting of a model can be changed:
-    --set d_model=256 --set n_kv_heads=1. Nothing is allocated, so any size can be planned.
+    --set d_model=256 --set n_kv_heads=1; gnomon settings lists them. Nothing is allocated, so any size can be planned.
     """
     from gnomon.models.plan import plan
 
@@ -87,7 +87,7 @@ def _written(planned: "Plan", report: dict[str, Any], w: Words) -> str:
             width=c.d_model,
             heads=c.n_heads,
             tokens=c.vocab_size,
-            position=_named(c.position),
+            position=_named(c),
             head=_head(c, w),
         ),
         "",
@@ -119,8 +119,7 @@ def _head(c: "ModelConfig", w: Words) -> str:
 
 
 def _windows(c: "ModelConfig", w: Words) -> str:
-    each = c.window if isinstance(c.window, tuple) else (c.window,)
-    return ", ".join(w("all") if window is None else w.number(window) for window in each)
+    return ", ".join(w("all") if window is None else w.number(window) for window in c.window_pattern)
 
 
 def _tied_or_not(planned: "Plan", w: Words) -> list[str]:
@@ -143,10 +142,9 @@ def _of_the_cache(planned: "Plan", w: Words) -> str:
     return w(key, numbers=planned.numbers_per_token)
 
 
-def _named(position: Any) -> str:
+def _named(c: "ModelConfig") -> str:
     """The encoding as one would choose it; several are listed by layer."""
-    each = position if isinstance(position, tuple) else (position,)
-    return ", ".join(repr(spec) if spec.options else spec.name for spec in each)
+    return ", ".join(repr(spec) if spec.options else spec.name for spec in c.specs)
 
 
 def _sizes(row: Mapping[str, int], w: Words) -> list[str]:

@@ -90,9 +90,9 @@ def command(
 
     stdlib, the default, is the source text of this machine's Python library. Ctrl-C, SIGTERM or SIGHUP saves and stops;
     --resume RUN goes on as if nothing had happened. Every setting can be given as --set train.warmup=200,
-    --set model.d_model=256 or --set position.base=1e6, or under the same names in a TOML file. With --task it learns
-    something else than a text. --from MODEL fine-tunes a model instead of a new one, for example one that gnomon
-    retrofit made.
+    --set model.d_model=256 (gnomon settings lists those of a model) or --set position.base=1e6, or under the same names
+    in a TOML file. With --task it learns something else than a text. --from MODEL fine-tunes a model instead of a new
+    one, for example one that gnomon retrofit made.
     """
     from gnomon.cli.config import resolve_config
     from gnomon.cli.train_settings import chosen_kind, settings_of, settled

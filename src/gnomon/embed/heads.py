@@ -5,7 +5,8 @@ cannot be lost: loading, assigning, copying, casting, resizing or replacing the 
 (Sharing a Parameter between two modules breaks in several of these.)
 """
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import torch
 from torch import nn
@@ -14,7 +15,23 @@ from torch.nn import functional as F
 from gnomon.embed.input import InputLayer
 from gnomon.embed.table import TokenEmbedding, check_hidden, check_std, resized
 from gnomon.errors import BadValue, checked, must_be
+from gnomon.kinds import Setting
 from gnomon.shapes import Float
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogitSettings:
+    """Logits over the vocabulary"""
+
+    tied: Annotated[bool, Setting("the head uses the token table", source="Press and Wolf 2017, arXiv:1608.05859")] = (
+        True
+    )
+    head_bias: Annotated[bool, Setting("a number per token is added to the logits")] = False
+    head_scale: Annotated[float, Setting("what the logits are multiplied by")] = 1.0
+    head_softcap: Annotated[
+        float | None,
+        Setting("c of c tanh(l / c), which a logit l becomes", above=0, source="Gemma 2, arXiv:2408.00118"),
+    ] = None
 
 
 class Tied(nn.Module):
@@ -120,4 +137,4 @@ def capped(logits: Float, softcap: float | None) -> Float:
     return logits if softcap is None else softcap * torch.tanh(logits / softcap)
 
 
-__all__ = ["Tied", "Untied"]
+__all__ = ["LogitSettings", "Tied", "Untied"]

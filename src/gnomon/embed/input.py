@@ -7,14 +7,16 @@ learned table is drawn as large as tokens are, and beside vectors of a fixed siz
 unit size (by default E of std D^-0.5, times sqrt(D): Vaswani et al. 2017, section 3.4, and its authors' code).
 """
 
-from typing import Literal
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 import torch
 from torch import nn
 
-from gnomon.embed.table import Scale, TokenEmbedding, check_shape
+from gnomon.embed.table import Scale, TableSettings, TokenEmbedding, check_shape
 from gnomon.errors import BadValue, checked, must_be, unknown
 from gnomon.glossary import message, synonyms
+from gnomon.kinds import Setting
 from gnomon.layout import Layout, layout_of
 from gnomon.norm import Norm, build_norm
 from gnomon.positions.base import PositionEncoding, Spec, forked_rng, wide
@@ -24,6 +26,26 @@ from gnomon.trace import Trace
 
 Combine = Literal["add", "concat"]
 UNBALANCED = 8.0  #: how many times one may be the other before it is worth a word
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputSettings(TableSettings):
+    """Input layer"""
+
+    combine: Annotated[Combine, Setting("how an encoding that acts at the input meets the token vectors")] = "add"
+    position_dim: Annotated[
+        int | None, Setting("channels of position beside the token's, for combine='concat'", least=1, most=2**20)
+    ] = None
+    n_types: Annotated[
+        int,
+        Setting(
+            "rows of a table of token types (segments); 0 for none",
+            least=0,
+            most=2**20,
+            source="BERT, arXiv:1810.04805",
+        ),
+    ] = 0
+    input_norm: Annotated[Norm | None, Setting("norm of what enters the first block; default none")] = None
 
 
 class InputEmbedding(nn.Module):
@@ -174,4 +196,4 @@ def build_at_input(
     return spec.build(d_model=d_model, std=size, **rows)
 
 
-__all__ = ["Combine", "InputEmbedding", "InputLayer"]
+__all__ = ["Combine", "InputEmbedding", "InputLayer", "InputSettings"]

@@ -8,17 +8,45 @@ P exists only when the table is narrower than the model (ALBERT, arXiv:1909.1194
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
 from gnomon.errors import BadInput, BadValue, checked, must_be, wrong
+from gnomon.kinds import Setting
+from gnomon.settings import SharedSettings
 from gnomon.shapes import Float, Int
 
 Scale = Literal["sqrt", "rounded sqrt"] | float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableSettings(SharedSettings):
+    """Token table"""
+
+    embed_scale: Annotated[
+        Scale | Literal["auto"],
+        Setting(
+            "of token vectors: sqrt(d_model), the same rounded to the dtype, a number, or none for 1; 'auto' is "
+            "1 / init_std where position vectors of a fixed size are added (sinusoidal), so that tokens enter at "
+            "unit size while tied logits begin small, else none",
+            source="Vaswani et al. 2017, section 3.4; rounded: Gemma, arXiv:2403.08295",
+        ),
+    ] = "auto"
+    d_embed: Annotated[
+        int | None,
+        Setting(
+            "width of the table where it is narrower than d_model",
+            least=1,
+            most=2**20,
+            source="ALBERT, arXiv:1909.11942, section 3.1",
+        ),
+    ] = None
+    padding_id: Annotated[int | None, Setting("id whose row is zero and stays zero", least=0, most=2**31)] = None
 
 
 class TokenEmbedding(nn.Module):
@@ -229,6 +257,6 @@ def read_vectors(path: str | Path) -> dict[str, Float]:
 
 
 __all__ = [
-    "Scale", "TokenEmbedding", "check_hidden", "check_ids", "check_shape", "check_std", "read_vectors", "resized",
-    "scale_and_std",
+    "Scale", "TableSettings", "TokenEmbedding", "check_hidden", "check_ids", "check_shape", "check_std", "read_vectors",
+    "resized", "scale_and_std",
 ]  # fmt: skip

@@ -53,8 +53,7 @@ class EncoderOnly(Model):
 
 def must_see_order(config: ModelConfig) -> None:
     """Warn where nothing in a bidirectional stack tells order."""
-    specs = [config.position] if not isinstance(config.position, tuple) else config.position
-    if all(spec.name == "none" for spec in specs):
+    if all(spec.name == "none" for spec in config.specs):
         warnings.warn(
             "a bidirectional stack without position cannot tell one order of its tokens from another (masked-token "
             "perplexity 147 against 4 with positions: Haviv et al. 2022, arXiv:2203.16634, table 4)",

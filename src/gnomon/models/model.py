@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import fields, replace
-from typing import Any, ClassVar, Self, Unpack
+from typing import Any, ClassVar, Self
 
 from torch import nn
 
@@ -15,9 +15,10 @@ from gnomon.glossary import Message, message
 from gnomon.layout import Layout, check_layouts
 from gnomon.models.config import ModelConfig, Settings, preset
 from gnomon.models.heads import Head, TokenHead
-from gnomon.models.signature import OfTheClass, explained
+from gnomon.models.signature import OfTheClass, documented
 from gnomon.models.stack import Stack
 from gnomon.positions import PositionEncoding
+from gnomon.settings import takes
 from gnomon.show import card
 
 
@@ -28,10 +29,9 @@ class Model(nn.Module):
     input: InputLayer
     head: Tied | Untied | Head
 
-    def __init__(
-        self, vocab_size: int, d_model: int, n_layers: int, n_heads: int, **settings: Unpack[Settings]
-    ) -> None:
-        """The sizes, and any other field of ModelConfig, which explains them all."""
+    @takes(Settings)
+    def __init__(self, vocab_size: int, d_model: int, n_layers: int, n_heads: int, **settings: Any) -> None:
+        """The sizes, and any other setting."""
         super().__init__()
         sizes = {"vocab_size": vocab_size, "d_model": d_model, "n_layers": n_layers, "n_heads": n_heads}
         self.config = ModelConfig.from_dict({"architecture": self.architecture, **sizes, **settings})
@@ -47,7 +47,7 @@ class Model(nn.Module):
         """help() also explains them."""
         super().__init_subclass__(**given)
         if cls.__init__ is Model.__init__ and cls.__doc__ and not hasattr(cls.build, "__isabstractmethod__"):
-            cls.__doc__ = explained(cls.__doc__)
+            cls.__doc__ = documented(cls.__doc__)
 
     @abstractmethod
     def build(self, config: ModelConfig) -> None:
@@ -91,13 +91,12 @@ class Model(nn.Module):
         c, own = self.config, self.over_vocabulary
         depth = f"{c.n_layers} + {c.depth} layers" if c.architecture == "encoder-decoder" else f"{c.n_layers} layers"
         heads = c.n_heads if c.n_kv_heads in (None, c.n_heads) else f"{c.n_heads} ({c.n_kv_heads} of keys and values)"
-        position = c.position if isinstance(c.position, tuple) else (c.position,)
         trained = "" if c.max_positions is None else f", {c.max_positions:,} positions"
         return card(type(self).__name__, {
             "architecture": c.architecture,
             "sizes": f"{depth} of width {c.d_model:,}, {heads} heads, {c.vocab_size:,} tokens{trained}",
             "parameters": f"{sum(p.numel() for p in self.parameters()):,}, {next(self.parameters()).dtype}",
-            "position": ", ".join(map(repr, position)),
+            "position": ", ".join(map(repr, c.specs)),
             "head": c.head + ("" if own is None else ", tied to the token table" if self.tied else ", untied"),
             "tokenizer": "none" if self.tokenizer is None else f"{self.tokenizer.vocab_size:,} tokens",
         })  # fmt: skip

@@ -13,7 +13,6 @@ from gnomon.attention.multihead import head_width
 from gnomon.errors import must_be
 from gnomon.models.architectures import build
 from gnomon.models.config import ModelConfig, preset
-from gnomon.positions import Spec
 
 #: part -> a piece of the parameter's name that tells it; the first that fits
 PARTS: Mapping[str, tuple[str, ...]] = {
@@ -49,7 +48,7 @@ class Plan:
     @property
     def input_layer(self) -> int:
         """Parameters of the input layer: the tables of tokens and segments, and positions where they come in there."""
-        at_input = isinstance(self.config.position, Spec) and self.config.position.acts == "input"
+        at_input = self.config.at_input.acts == "input"
         return self.parts["tokens"] + self.parts["segments"] + (self.parts["positions"] if at_input else 0)
 
     @property
@@ -75,8 +74,8 @@ class Plan:
     def contexts(self) -> list[int]:
         """Context lengths worth a row: 1024, 4096, ... 131072, or as far as a learned table reaches."""
         usual = [1024 * 4**n for n in range(4)] + [131072]
-        position, rows = self.config.position, self.config.max_positions
-        if rows is None or not (isinstance(position, Spec) and position.name == "learned"):
+        rows = self.config.max_positions
+        if rows is None or self.config.at_input.name != "learned":
             return usual
         return [n for n in usual if n < rows] + [rows]
 

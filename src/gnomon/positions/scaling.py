@@ -32,8 +32,8 @@ from typing import Any, ClassVar
 
 import torch
 
-from gnomon.checked import check_fields
 from gnomon.errors import BadValue, shown, unknown
+from gnomon.settings import check_fields
 from gnomon.shapes import Float, Int
 
 

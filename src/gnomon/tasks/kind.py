@@ -9,10 +9,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from gnomon.checked import check_fields
 from gnomon.data import Tokenizer
 from gnomon.errors import BadInput, BadValue, unknown
 from gnomon.models import Model, ModelConfig, build
+from gnomon.settings import check_fields
 from gnomon.train import State, Task, TrainConfig
 
 _KINDS: dict[str, type["Kind"]] = {}

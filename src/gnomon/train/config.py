@@ -4,9 +4,9 @@ from dataclasses import dataclass, fields, replace
 from math import isfinite
 from typing import Any
 
-from gnomon.checked import check_fields
 from gnomon.device import DTYPES
 from gnomon.errors import BadValue, unknown
+from gnomon.settings import check_fields
 
 MOST = 2**40  # of anything that is counted
 

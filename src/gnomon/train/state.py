@@ -18,7 +18,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gnomon.checked import annotations_of, check_fields
 from gnomon.checkpoints.native import (
     WEIGHTS,
     draft,
@@ -31,6 +30,7 @@ from gnomon.checkpoints.native import (
     write_tensors,
 )
 from gnomon.errors import BadInput
+from gnomon.settings import annotations_of, check_fields
 from gnomon.train.config import TrainConfig
 
 TRAINING, OPTIMIZER, STATE = "training", "optimizer.safetensors", "state.json"

@@ -183,13 +183,11 @@ def _longest(c: ModelConfig) -> int:
 def resolved(c: ModelConfig) -> ModelConfig:
     """The same config with the defaults that depend on other settings written out."""
     d_head = c.d_model // c.n_heads if c.d_head is None else c.d_head
-    windows, position = c.windows(c.n_layers), c.position
-    if isinstance(position, Spec) and position.name == "rope":
-        position = tuple(_plain(position, d_head) for _ in range(c.n_layers))
-    elif isinstance(position, tuple):
-        position = tuple(_plain(spec, d_head) for spec in position)
+    position = c.position
+    if not isinstance(position, Spec) or position.name == "rope":
+        position = tuple(_plain(spec, d_head) for spec in c.per_layer(c.n_layers))
     return replace(
-        c, d_head=d_head, n_kv_heads=c.n_kv_heads or c.n_heads, position=position, window=tuple(windows),
+        c, d_head=d_head, n_kv_heads=c.n_kv_heads or c.n_heads, position=position, window=tuple(c.windows(c.n_layers)),
         d_ff=default_width(c.d_model, c.gated) if c.d_ff is None else c.d_ff,
         qkv_bias=c.bias if c.qkv_bias is None else c.qkv_bias, out_bias=c.bias if c.out_bias is None else c.out_bias,
         attention_scale=d_head**-0.5 if c.attention_scale is None else c.attention_scale,

@@ -1,0 +1,84 @@
+"""`gnomon settings`: what a model may be given, as the parts of a model state it."""
+
+import inspect
+import textwrap
+from typing import Any
+
+import click
+
+from gnomon.cli.options import json_option
+from gnomon.cli.output import print_json
+from gnomon.errors import unknown
+
+TITLES = ("setting", "is", "default", "meaning", "source")
+WIDTH = 100
+
+
+@click.command("settings")
+@click.argument("names", nargs=-1, metavar="[SETTING]...")
+@click.option("--markdown", is_flag=True, help="Print tables in Markdown, as they stand in docs/settings.md.")
+@json_option
+def command(names: tuple[str, ...], markdown: bool, as_json: bool) -> None:
+    """List the settings of a model, or explain some of them: what each is, its range and its default.
+
+    They are the keywords of gn.DecoderOnly, gn.EncoderOnly and gn.EncoderDecoder, what gnomon plan takes as --set
+    d_model=256, and gnomon train as --set model.d_model=256.
+    """
+    found = listing()
+    for name in names:
+        if name not in (known := {row["name"] for row in found}):
+            raise unknown("setting of a model", name, known)
+    chosen = [row for row in found if row["name"] in names or not names]
+    if as_json:
+        print_json({"settings": chosen})
+    else:
+        by_group = {row["group"]: [other for other in chosen if other["group"] == row["group"]] for row in chosen}
+        click.echo("\n\n".join((_markdown if markdown else _lines)(*group) for group in by_group.items()))
+
+
+def listing() -> list[dict[str, Any]]:
+    """One entry per setting, in the order of help."""
+    from gnomon.kinds import in_words
+    from gnomon.models import ModelConfig
+    from gnomon.settings import default_of, groups, kinds_of, said_of
+
+    kinds = kinds_of(ModelConfig)
+    return [
+        {
+            "name": field.name,
+            "group": group,
+            "is": in_words(kinds[field.name]),
+            "required": default_of(field) is inspect.Parameter.empty,
+            "default": None if default_of(field) is inspect.Parameter.empty else default_of(field),
+            "meaning": said_of(ModelConfig, field.name).meaning,
+            "source": said_of(ModelConfig, field.name).source,
+        }
+        for group, fields in groups(ModelConfig)
+        for field in fields
+    ]
+
+
+def _default(row: dict[str, Any]) -> str:
+    value = row["default"]
+    words = {None: "none", True: "true", False: "false"}
+    return "" if row["required"] else words[value] if value is None or isinstance(value, bool) else str(value)
+
+
+def _lines(group: str, rows: list[dict[str, Any]]) -> str:
+    """Each setting with its default, and below it what it means."""
+    lines = [group]
+    for row in rows:
+        lines.append(f"  {row['name']}" + ("" if row["required"] else f" = {_default(row)}") + f"    {row['is']}")
+        text = row["meaning"] + (f" ({row['source']})" if row["source"] else "")
+        lines += textwrap.wrap(text, WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6, break_long_words=False)
+    return "\n".join(lines)
+
+
+def _markdown(group: str, rows: list[dict[str, Any]]) -> str:
+    cells = [[f"`{row['name']}`", row["is"], _default(row), row["meaning"], row["source"]] for row in rows]
+    lines = [TITLES, ["---"] * len(TITLES), *cells]
+    table = "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
+    return f"## {group}\n\n{table}"
+
+
+__all__ = ["command", "listing"]

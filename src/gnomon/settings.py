@@ -1,0 +1,137 @@
+"""Settings: dataclasses whose fields are each stated once, and what comes from the statement.
+
+    @dataclass(frozen=True, kw_only=True)
+    class ScoreSettings:
+        \"\"\"Scores.\"\"\"
+
+        softcap: Annotated[float | None, Setting("c of c tanh(s / c) ...", above=0, source="arXiv:...")] = None
+
+gives the check of a value, the words of an error, a line of help, a row of a table, a parameter of a signature, and the
+keyword that a type checker knows. A part of a model states the settings that it reads; a model's config inherits them.
+"""
+
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, fields
+from functools import cache
+from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar, get_type_hints
+
+from gnomon.errors import must_be, unknown
+from gnomon.kinds import Setting, setting
+
+P = ParamSpec("P")
+T = TypeVar("T")
+WIDTH = 120  # of help
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedSettings:
+    """All linear layers, and training"""
+
+    bias: Annotated[bool, Setting("biases in the linear layers")] = True
+    dropout: Annotated[float, Setting("share of the input, attention weights and residuals", least=0, below=1)] = 0.0
+    init_std: Annotated[float, Setting("of first weights; into the residual stream / sqrt(2 n_layers)", least=0)] = 0.02
+
+
+@cache
+def _hints(kind: Any, whole: bool) -> dict[str, Any]:
+    hints = get_type_hints(kind, include_extras=whole)
+    return {field.name: hints[field.name] for field in fields(kind) if field.init}
+
+
+def kinds_of(kind: type[Any]) -> dict[str, Any]:
+    """The fields that a dataclass is made with, and their annotations with what these say of a setting."""
+    key: Any = kind
+    return _hints(key, True)
+
+
+def annotations_of(kind: type[Any]) -> dict[str, Any]:
+    """The fields that a dataclass is made with, and the types they are of."""
+    key: Any = kind
+    return _hints(key, False)
+
+
+def check_fields(kind: type[Any], values: Mapping[str, object]) -> None:
+    """Raise BadValue for a value that does not fit the field of its name, and for a name that no field has."""
+    kinds = kinds_of(kind)
+    for name, value in values.items():
+        if name not in kinds:
+            raise unknown("setting", name, kinds)
+        must_be(name, value, kinds[name])
+
+
+def picked(kind: type[T], source: Any, **others: Any) -> T:
+    """A `kind` with the fields that `source` has by the same names, and these others."""
+    names = [field.name for field in fields(kind) if field.init]  # type: ignore[arg-type]
+    return kind(**{name: getattr(source, name) for name in names if name not in others}, **others)
+
+
+# ------------------------------------------------------------------ words
+
+
+def said_of(kind: type[Any], name: str) -> Setting:
+    """What is said of a field."""
+    found = setting(kinds_of(kind)[name])
+    assert found is not None, f"{kind.__name__}.{name} has no Setting"
+    return found
+
+
+def groups(kind: type[Any]) -> Iterator[tuple[str, list[Field[Any]]]]:
+    """The fields in their order, by the class that states them: the first line of its docstring, and its fields."""
+    stated = {name: cls for cls in kind.__mro__ for name in inspect.get_annotations(cls)}
+    for cls in reversed(kind.__mro__):
+        if mine := [field for field in fields(kind) if stated.get(field.name) is cls]:
+            yield inspect.cleandoc(cls.__doc__ or "").partition("\n")[0], mine
+
+
+def line_of(kind: type[Any], name: str) -> str:
+    """The meaning of a field with its range and its source."""
+    said = said_of(kind, name)
+    more = "; ".join(filter(None, (said.range, said.source)))
+    return f"{said.meaning} ({more})" if more else said.meaning
+
+
+def explained(kind: type[Any]) -> str:
+    """The fields, a line or two for each."""
+    wide = max(len(field.name) for field in fields(kind)) + 2
+    lines: list[str] = []
+    for title, mine in groups(kind):
+        lines += ["", title]
+        for field in mine:
+            lines += textwrap.wrap(line_of(kind, field.name), WIDTH, initial_indent=f"  {field.name:<{wide}}",
+                                   subsequent_indent=" " * (wide + 2), break_long_words=False)  # fmt: skip
+    return "\n".join(lines[1:])
+
+
+def default_of(field: Field[Any]) -> Any:
+    """A field's default; `inspect.Parameter.empty` where it has none."""
+    if field.default_factory is not MISSING:
+        return field.default_factory()
+    return inspect.Parameter.empty if field.default is MISSING else field.default
+
+
+def parameters_of(kind: type[Any]) -> list[inspect.Parameter]:
+    """The fields as parameters: those that may be given by place, then keywords."""
+    hints, found = annotations_of(kind), []
+    for field in sorted((field for field in fields(kind) if field.init), key=lambda field: bool(field.kw_only)):
+        how = inspect.Parameter.KEYWORD_ONLY if field.kw_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
+        found.append(inspect.Parameter(field.name, how, default=default_of(field), annotation=hints[field.name]))
+    return found
+
+
+def takes(kind: Callable[P, Any]) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, P], None]]:
+    """Of a constructor: its arguments are the fields of this dataclass, for type checkers and for `help`."""
+
+    def told(constructor: Callable[..., None]) -> Callable[Concatenate[Any, P], None]:
+        own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+        constructor.__signature__ = inspect.Signature([own, *parameters_of(kind)])  # type: ignore[attr-defined, arg-type]
+        return constructor
+
+    return told
+
+
+__all__ = [
+    "SharedSettings", "annotations_of", "check_fields", "default_of", "explained", "groups", "kinds_of", "line_of",
+    "parameters_of", "picked", "said_of", "takes",
+]  # fmt: skip
