@@ -44,6 +44,6 @@ def test_the_numeric_tests_pass(processor, root, monkeypatch):
 def test_what_a_processor_has_is_really_hidden():
     code = "import torch, numpy._core._multiarray_umath as n; print(torch.backends.cpu.get_cpu_capability()); "
     code += "print(sum(n.__cpu_features__[name] for name in n.__cpu_dispatch__))"
-    told = [run(environment, "-c", code).stdout.split() for environment in PROCESSORS.values()]
-    assert told[0] == ["AVX2", "0"]
-    assert told[1] == ["DEFAULT", "0"]
+    answers = [run(environment, "-c", code).stdout.split() for environment in PROCESSORS.values()]
+    assert answers[0] == ["AVX2", "0"]
+    assert answers[1] == ["DEFAULT", "0"]

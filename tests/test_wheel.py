@@ -110,6 +110,6 @@ def test_it_trains_on_a_text_and_writes_there(clean, tmp_path):
 
 def test_the_demo_runs_there_from_text_to_page(clean, tmp_path):
     sizes = ["--positions", "none,alibi", "--steps", 2, "--length", 16]
-    told = json.loads(run(clean / "bin" / "gnomon", "demo", *sizes, "--output", "out", "--json", cwd=tmp_path))
-    assert told["lengths"] == [16, 32, 64, 128, 256]
+    result = json.loads(run(clean / "bin" / "gnomon", "demo", *sizes, "--output", "out", "--json", cwd=tmp_path))
+    assert result["lengths"] == [16, 32, 64, 128, 256]
     assert {"report.html", "report.json", "table.txt"} <= {file.name for file in (tmp_path / "out").iterdir()}

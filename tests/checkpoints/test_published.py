@@ -90,9 +90,12 @@ def test_smollm2_reads_texts_as_transformers_does(smol: gn.DecoderOnly, text: st
 def test_smollm2_talks_by_its_template(smol: gn.DecoderOnly) -> None:
     path = pulled("smollm2-135m-instruct")
     theirs = transformers.AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
-    said = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "What is the capital of France?"}]
+    conversation = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "What is the capital of France?"},
+    ]
     assert smol.tokenizer is not None
-    for messages in (said, said[1:]):
+    for messages in (conversation, conversation[1:]):
         expected = theirs.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
         assert chat_ids(smol.tokenizer, messages) == list(expected)
     chat = Chat(smol)

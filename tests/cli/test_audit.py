@@ -117,7 +117,7 @@ def test_fail_on_adds_verdicts_or_takes_all_away() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ([], "say what to audit"),
         (["student:Sound", "--only", "causalty"], "did you mean 'causality'"),
@@ -133,11 +133,11 @@ def test_fail_on_adds_verdicts_or_takes_all_away() -> None:
         (["student.py:Aheat"], "unknown name in student.py 'Aheat': did you mean 'Ahead'? Known: Ahead, Hostile, Le"),
     ],
 )
-def test_what_cannot_be_right_is_one_line_and_exits_with_2(arguments: list[str], said: str) -> None:
+def test_what_cannot_be_right_is_one_line_and_exits_with_2(arguments: list[str], message: str) -> None:
     result = gnomon(*arguments)
     assert result.exit_code == 2
     assert len(result.stderr.splitlines()) == 1
-    assert said in result.stderr
+    assert message in result.stderr
 
 
 def test_a_checkpoint_that_is_not_there_exits_with_3() -> None:

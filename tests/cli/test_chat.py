@@ -44,7 +44,7 @@ def gnomon(*arguments: str, stdin: str) -> Result:
     return CliRunner().invoke(cli, ["chat", *arguments, "--max-new-tokens", "7"], input=stdin)
 
 
-def said(model: gn.DecoderOnly, *texts: str, system: str | None = None) -> list[str]:
+def answers(model: gn.DecoderOnly, *texts: str, system: str | None = None) -> list[str]:
     chat = Chat(model, system)
     how = {"strategy": Sample(0.7, None, 0.95), "constraints": Constraints(1.0), "max_new_tokens": 7}
     return [chat.say(text, seed=turn, **how).text for turn, text in enumerate(texts)]
@@ -53,12 +53,12 @@ def said(model: gn.DecoderOnly, *texts: str, system: str | None = None) -> list[
 def test_lines_of_a_pipe_are_messages(run: str, model: gn.DecoderOnly) -> None:
     result = gnomon(run, "--system", "Be brief.", stdin="Hi\n\nand?\n")
     assert result.exit_code == 0, result.output
-    assert result.stdout == "".join(f"{answer}\n" for answer in said(model, "Hi", "and?", system="Be brief."))
+    assert result.stdout == "".join(f"{answer}\n" for answer in answers(model, "Hi", "and?", system="Be brief."))
 
 
 def test_the_conversation_for_programs(run: str, model: gn.DecoderOnly) -> None:
     payload = json.loads(gnomon(run, "--json", stdin="Hi\n").stdout)
-    [answer] = said(model, "Hi")
+    [answer] = answers(model, "Hi")
     assert payload["messages"] == [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": answer}]
 
 

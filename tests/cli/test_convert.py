@@ -43,24 +43,24 @@ def test_there_and_back_is_the_same_model(run, tmp_path):
 
 def test_a_program_is_told_what_was_written(run, tmp_path):
     result = convert(run, "--to", "hf", "-o", tmp_path / "hf", "--dtype", "float16", "--json")
-    told = json.loads(result.output)
-    assert told["output"] == str(tmp_path / "hf")
-    assert told["parameters"] == sum(weight.numel() for weight in load(run).parameters())
+    result = json.loads(result.output)
+    assert result["output"] == str(tmp_path / "hf")
+    assert result["parameters"] == sum(weight.numel() for weight in load(run).parameters())
     assert gn.load(tmp_path / "hf").input.tokens.weight.dtype == torch.float16
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (["--to", "native", "--family", "llama"], "a family is a kind of Hugging Face folder"),
         (["--to", "hf", "--dtype", "q8_0"], "q8_0 is a precision of GGUF files"),
         (["--to", "hf", "--family", "gpt2"], "this model is no gpt2"),
     ],
 )
-def test_what_does_not_go_together_is_refused_and_nothing_is_written(run, tmp_path, options, said):
+def test_what_does_not_go_together_is_refused_and_nothing_is_written(run, tmp_path, options, message):
     result = CliRunner().invoke(cli, ["convert", str(run), *options, "-o", str(tmp_path / "out")])
     assert result.exit_code != 0
-    assert said in str(result.exception) + result.output
+    assert message in str(result.exception) + result.output
     assert not (tmp_path / "out").exists()
 
 

@@ -64,11 +64,11 @@ def test_for_people_it_is_a_table():
 
 def test_what_a_reader_would_take_for_what_it_is_not_is_explained_at_the_end_of_training_and_in_the_table():
     """Targets of two words: BLEU is 0 whatever the model writes."""
-    told = gnomon("train", *RUNS["pairs"][0], *SMALL, "-o", "run", "--steps", 1).stdout
+    output = gnomon("train", *RUNS["pairs"][0], *SMALL, "-o", "run", "--steps", 1).stdout
     table = gnomon("eval", "run", "--quiet").stdout.splitlines()
     as_json = json.loads(gnomon("eval", "run", "--json", "--quiet").stdout)["measures"]
     assert table[-1].startswith("BLEU: it counts runs of one to four words, and no ")
-    assert table[-1] in told.splitlines()
+    assert table[-1] in output.splitlines()
     assert f"BLEU: {as_json['bleu']['note']}" == table[-1]
     assert as_json["chrf"]["note"] == ""
 

@@ -158,16 +158,16 @@ def test_without_a_text_it_says_what_kind_of_position_there_is():
 
 def test_layers_with_encodings_of_their_own_are_named():
     args = ["inspect", "--preset", "mini-llama", "--set", "position=['rope','none','rope','alibi']", "--trained", "64"]
-    told = json.loads(CliRunner().invoke(cli, [*args, "--json"]).output)
-    where = {found["encoding"]: found["layers"] for found in told["encodings"]}
+    seen = json.loads(CliRunner().invoke(cli, [*args, "--json"]).output)
+    where = {found["encoding"]: found["layers"] for found in seen["encodings"]}
     assert where == {"rope": "layers 1, 3", "none": "layers 2", "alibi": "layers 4"}
     assert "rope, in layers 1, 3" in CliRunner().invoke(cli, args).output
 
 
 def test_both_stacks_of_an_encoder_decoder_are_named():
     args = ["inspect", "--preset", "vaswani-base", "--set", "n_layers=1", "--set", "position=t5", "--json"]
-    told = json.loads(CliRunner().invoke(cli, args).output)
-    assert [found["layers"] for found in told["encodings"]] == [
+    seen = json.loads(CliRunner().invoke(cli, args).output)
+    assert [found["layers"] for found in seen["encodings"]] == [
         "all layers of the encoder",
         "all layers of the decoder",
     ]

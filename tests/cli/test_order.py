@@ -15,16 +15,16 @@ def order(*arguments):
 
 
 @pytest.mark.parametrize(
-    ("lang", "said"),
+    ("lang", "message"),
     [
         ("en", ["the dog bit the man", "the man bit the dog", "equivariance", "layers: 2"]),
         ("es", ["el perro mordió al hombre", "el hombre mordió al perro", "equivarianza", "capas: 2"]),
         ("pt", ["o cachorro mordeu o homem", "o homem mordeu o cachorro", "equivariância", "camadas: 2"]),
     ],
 )
-def test_it_is_told_in_the_language_asked_for(lang, said):
+def test_it_is_told_in_the_language_asked_for(lang, message):
     shown = order("--lang", lang, "--position", "rope")
-    for words in said:
+    for words in message:
         assert words in shown
 
 

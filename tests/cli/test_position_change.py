@@ -49,9 +49,9 @@ def test_a_scaled_model_is_saved_and_measured_before_and_after(folder, tmp_path)
 def test_a_table_that_ended_has_numbers_afterwards(folder, tmp_path):
     shown = run("extend", folder / "learned", "--to", 128, "--method", "tile", "--format", "native", "-o",
                 tmp_path / "out", "--json", *texts(folder))  # fmt: skip
-    told = json.loads(shown.stdout)["loss_by_position"]
-    assert [s["nats"] is None for s in told["before"]] == [False, False, False, True]
-    assert [s["nats"] is None for s in told["after"]] == [False] * 4
+    result = json.loads(shown.stdout)["loss_by_position"]
+    assert [s["nats"] is None for s in result["before"]] == [False, False, False, True]
+    assert [s["nats"] is None for s in result["after"]] == [False] * 4
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,9 @@ def answer(*args: str, stdin: str | None = None) -> dict[str, Any]:
     """What the command says under --json."""
     result = run(*args, "--json", stdin=stdin)
     assert result.exit_code == 0, result.output
-    said: dict[str, Any] = json.loads(result.stdout)
-    assert said.pop("schema_version") == 1
-    return said
+    printed: dict[str, Any] = json.loads(result.stdout)
+    assert printed.pop("schema_version") == 1
+    return printed
 
 
 @pytest.fixture
@@ -58,10 +58,10 @@ def test_control_strings_are_text_unless_asked() -> None:
 
 def test_training_saves_what_it_describes(trained: Path, tmp_path: Path) -> None:
     saved = Tokenizer.load(trained)
-    said = answer("train", str(tmp_path / "text.txt"), "--vocab-size", "280", "-o", str(tmp_path / "again"))
-    assert (said["sha256"], said["vocab_size"], said["kind"]) == (saved.sha256, 280, "bpe")
-    assert said["file"] == str(tmp_path / "again" / "tokenizer.json")
-    assert said["bytes_per_token"] > 2
+    printed = answer("train", str(tmp_path / "text.txt"), "--vocab-size", "280", "-o", str(tmp_path / "again"))
+    assert (printed["sha256"], printed["vocab_size"], printed["kind"]) == (saved.sha256, 280, "bpe")
+    assert printed["file"] == str(tmp_path / "again" / "tokenizer.json")
+    assert printed["bytes_per_token"] > 2
     assert answer("show", "-t", str(trained))["sha256"] == saved.sha256
 
 

@@ -51,9 +51,9 @@ def test_a_text_becomes_a_run_that_generates(folder):
     files = {path.name for path in (folder / "run").iterdir()}
     assert files >= {"config.json", "model.safetensors", "tokenizer.json", "training", "metrics.jsonl"}
     assert load("run").config.position.name == "learned"
-    told = CliRunner().invoke(cli, ["generate", "run", "--prompt", "def", "--max-new-tokens", "3"])
-    assert told.exit_code == 0
-    assert told.stdout.startswith("def")
+    generated = CliRunner().invoke(cli, ["generate", "run", "--prompt", "def", "--max-new-tokens", "3"])
+    assert generated.exit_code == 0
+    assert generated.stdout.startswith("def")
 
 
 def test_json_is_one_object_of_what_the_text_says():
@@ -540,8 +540,8 @@ def test_a_small_number_translator_is_trained_asked_and_measured(folder):
     assert found["exact_match_uniform"] >= 0.98
     assert found["exact_match_log_uniform"] >= 0.95
     asked = ["generate", "run", "--source", "doscientos cuarenta y uno", "--strategy", "beam"]
-    told = CliRunner().invoke(cli, asked)
-    assert "two hundred and forty-one" in told.stdout
+    generated = CliRunner().invoke(cli, asked)
+    assert "two hundred and forty-one" in generated.stdout
     drawn = CliRunner().invoke(
         cli, ["plot", "alignment", "--run", "run", "--source", "doscientos cuarenta y uno", "-o", "a.png"]
     )

@@ -22,11 +22,11 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are m
 @contextmanager
 def another_process(folder: Path) -> Iterator[int]:
     """A process that holds the folder until the block ends, or it is killed."""
-    ready, told = os.pipe()
+    ready, write_end = os.pipe()
     child = os.fork()
     if child == 0:
         with locked(folder):
-            os.write(told, b"x")
+            os.write(write_end, b"x")
             time.sleep(600)
         os._exit(0)
     os.read(ready, 1)

@@ -36,8 +36,8 @@ def bpe(names: list[str], config: dict[str, Any] | None = None, model_type: str 
 
 
 def about(config: dict[str, Any] | None, model_type: str | None) -> dict[str, Any]:
-    said = {} if config is None else {"tokenizer_config.json": config}
-    return said if model_type is None else {**said, "config.json": {"model_type": model_type}}
+    files = {} if config is None else {"tokenizer_config.json": config}
+    return files if model_type is None else {**files, "config.json": {"model_type": model_type}}
 
 
 def words(config: dict[str, Any] | None = None) -> dict[str, Any]:

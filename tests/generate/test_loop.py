@@ -346,14 +346,14 @@ def test_a_held_cache_keeps_rows_that_ended_so_that_a_dialogue_can_go_on(tiny, p
     """Two rounds over three rows that end at different steps, with new texts of different lengths in between, equal
     one call on everything that was said."""
     model, end = tiny(position, window=6, d_model=64), range(0, 60, 5)
-    said, more = PROMPTS[:3], [[7], [8, 9, 10], [11, 12]]
+    prompts, more = PROMPTS[:3], [[7], [8, 9, 10], [11, 12]]
     cache = model.cache(kind, capacity=64)
     settings = {"strategy": Sample(1.5), "eos_ids": end}
-    first = generate(model, said, cache=cache, seed=1, max_new_tokens=12, **settings)
+    first = generate(model, prompts, cache=cache, seed=1, max_new_tokens=12, **settings)
     assert len({len(g.ids) for g in first}) > 1
     unread = [g.ids[-1:] + new for g, new in zip(first, more, strict=True)]
     second = generate(model, unread, cache=cache, seed=9, max_new_tokens=12, **settings)
-    whole = [p + g.ids + new for p, g, new in zip(said, first, more, strict=True)]
+    whole = [p + g.ids + new for p, g, new in zip(prompts, first, more, strict=True)]
     expected = generate(model, whole, seed=9, max_new_tokens=12, **settings)
     assert ids(second) == ids(expected)
     for a, b in zip(second, expected, strict=True):

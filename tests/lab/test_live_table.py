@@ -39,6 +39,6 @@ def test_lines_come_as_models_end_and_what_was_finished_comes_first(settings, co
     from gnomon.lab.experiments import experiment
 
     experiment(settings, corpus, folder, workers=1, resume=True, quiet=False)
-    said = capsys.readouterr().err.splitlines()
-    assert said[0].startswith(f"Taken from {folder}: “none” (no position), sinusoidal")
-    assert [line.split()[0] for line in said[-6:]] == list(settings.positions)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith(f"Taken from {folder}: “none” (no position), sinusoidal")
+    assert [line.split()[0] for line in lines[-6:]] == list(settings.positions)

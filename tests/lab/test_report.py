@@ -92,24 +92,24 @@ def test_an_order_shows_what_the_documents_do_not_settle():
 )
 def test_words_follow_the_numbers(report, increase, kind, agrees):
     """ALiBi is published as flat. Whatever it does here is what the report says, and whether that agrees."""
-    told = with_increase(report, alibi=increase)
-    row = told.row("alibi")
+    changed = with_increase(report, alibi=increase)
+    row = changed.row("alibi")
     assert row.kind == kind
-    assert percents(row.increase[-1]) in verdict(told, row)
-    said = " ".join(comparison(told, row))
-    assert ("This run agrees" in said) == agrees
+    assert percents(row.increase[-1]) in verdict(changed, row)
+    text = " ".join(comparison(changed, row))
+    assert ("This run agrees" in text) == agrees
     if not agrees:
-        assert f"differs: {kind} here, flat there" in said
-    lines = " ".join(summary(told))
+        assert f"differs: {kind} here, flat there" in text
+    lines = " ".join(summary(changed))
     assert re.search(rf"{kind.capitalize()}, [^:]*: [^.]*alibi", lines)
     assert ("alibi" in lines.partition("Other than published: ")[2].partition(".")[0]) != agrees
 
 
 def test_an_expected_outcome_of_all_is_said_to_be_one(report):
     examples = {"flat": 0.0, "rises": 0.1, "breaks": 0.5}
-    told = with_increase(report, **{label: examples[published_kind(label, 4)] for label in CURVES})
-    assert "Of the kind that is published:" in " ".join(summary(told))
-    assert "worth comparing" in " ".join(summary(told))
+    changed = with_increase(report, **{label: examples[published_kind(label, 4)] for label in CURVES})
+    assert "Of the kind that is published:" in " ".join(summary(changed))
+    assert "worth comparing" in " ".join(summary(changed))
 
 
 def test_models_that_learned_too_little_are_named(report):
@@ -121,13 +121,13 @@ def test_models_that_learned_too_little_are_named(report):
 
 
 def test_a_milder_curve_is_put_down_to_context_only_where_context_does_little(report):
-    told = with_increase(report, none=0.01)
+    changed = with_increase(report, none=0.01)
     rows = {
-        gain: replace(told.row("none"), curve=[1.0 if end <= 1 else 1 - gain for end in report.edges[1:]])
+        gain: replace(changed.row("none"), curve=[1.0 if end <= 1 else 1 - gain for end in report.edges[1:]])
         for gain in (0.02, 0.4)
     }
-    assert "little on context" in reasons(told, rows[0.02], "breaks")[0]
-    assert "little on context" not in reasons(told, rows[0.4], "breaks")[0]
+    assert "little on context" in reasons(changed, rows[0.02], "breaks")[0]
+    assert "little on context" not in reasons(changed, rows[0.4], "breaks")[0]
 
 
 def test_a_different_beginning_is_said_aloud(report):
@@ -141,8 +141,8 @@ def test_a_different_beginning_is_said_aloud(report):
 @pytest.fixture(scope="module")
 def saved(report, tmp_path_factory):
     folder = tmp_path_factory.mktemp("saved")
-    told = replace(report, sample=TextSample("rope", "def <x>", "():\n    pass"))
-    told.save(folder)
+    changed = replace(report, sample=TextSample("rope", "def <x>", "():\n    pass"))
+    changed.save(folder)
     return folder
 
 
@@ -211,8 +211,8 @@ def test_names_cannot_break_the_page(report):
 
 
 def test_the_same_report_gives_the_same_files(report, saved):
-    told = replace(report, sample=TextSample("rope", "def <x>", "():\n    pass"))
-    assert page(told) == (saved / "report.html").read_text()
+    changed = replace(report, sample=TextSample("rope", "def <x>", "():\n    pass"))
+    assert page(changed) == (saved / "report.html").read_text()
 
 
 @pytest.mark.slow
@@ -283,12 +283,12 @@ def test_a_long_name_leaves_room_for_the_curves(report, size):
 @pytest.mark.parametrize("lang", LANGUAGES)
 def test_the_page_and_the_table_speak_the_language_asked_for(report, lang):
     """Every text that a page shows by itself is the language's, and no number has another language's point."""
-    told = replace(report, sample=TextSample("rope", "def ", "():\n    pass"))
-    html, text, w = page(told, lang), told.table(lang=lang), words("lab", lang)
+    changed = replace(report, sample=TextSample("rope", "def ", "():\n    pass"))
+    html, text, w = page(changed, lang), changed.table(lang=lang), words("lab", lang)
     assert f'<html lang="{lang}">' in html
     for key in ("h_numbers", "h_each", "h_positions", "h_costs", "h_sample", "h_done", "footer", "curves_x"):
         assert escape(w(key)) in html
-    for line in summary(told, w):
+    for line in summary(changed, w):
         assert escape(line).replace(" %", "&nbsp;%") in html
         assert " ".join(line.split()) in " ".join(text.split())
     for row in report.rows:
@@ -297,7 +297,7 @@ def test_the_page_and_the_table_speak_the_language_asked_for(report, lang):
         assert f">{w(row.kind)}<" in html
     wrong = r"\d,\d" if lang == "en" else r"\d\.\d"
     assert not re.search(wrong, text)
-    shown = [found.get_text() for size in (WIDE, NARROW) for found in texts_of(extrapolation(told, size, lang))]
+    shown = [found.get_text() for size in (WIDE, NARROW) for found in texts_of(extrapolation(changed, size, lang))]
     assert not [x for x in shown if re.search(wrong, x)]
 
 
@@ -328,14 +328,14 @@ def test_what_programs_read_is_the_same_in_every_language(report, tmp_path):
 
 
 def test_what_encodings_are_expected_to_do_is_said_in_every_language():
-    said = [encoding(name).extrapolation for name in names()] + [curve.source for curve in CURVES.values()]
-    missing = [text for text in said if text not in glossary()["phrases"]]
+    phrases = [encoding(name).extrapolation for name in names()] + [curve.source for curve in CURVES.values()]
+    missing = [text for text in phrases if text not in glossary()["phrases"]]
     assert not missing
 
 
 def test_the_encoding_called_none_does_not_read_as_nothing(report):
-    told = with_increase(report, none=0.1, t5=0.1)
-    [rises] = [line for line in summary(told) if line.startswith("Rises")]
+    changed = with_increase(report, none=0.1, t5=0.1)
+    [rises] = [line for line in summary(changed) if line.startswith("Rises")]
     assert "“none” (no position)" in rises
     assert not re.search(r"[ :]none[,.]", rises)
 

@@ -182,11 +182,11 @@ def test_an_encoder_says_what_its_head_says(head, answer):
     model.labels = ("a", "b", "c") if "n_classes" in head else None
     seen = plots.inspect(model, "gato")
     with torch.no_grad():
-        said = model(torch.tensor([seen.ids]))[0]
+        output = model(torch.tensor([seen.ids]))[0]
     assert seen.answer == answer
-    torch.testing.assert_close(seen.vector if answer == "vector" else seen.logits, said)
+    torch.testing.assert_close(seen.vector if answer == "vector" else seen.logits, output)
     if answer == "each":
-        assert [guess.id for guess in seen.guesses] == said.argmax(-1).tolist()
+        assert [guess.id for guess in seen.guesses] == output.argmax(-1).tolist()
     if model.labels:
         assert all(guess.token == model.labels[guess.id] for guess in seen.guesses)
     assert all(float(a.triu(1).sum()) > 0 for a in seen.attention)  # both sides are seen

@@ -138,9 +138,9 @@ def test_numbers_in_a_picture_are_those_of_its_language(name, lang):
 @pytest.mark.slow  # each in three languages
 @pytest.mark.parametrize("name", NAMES)
 def test_a_picture_says_in_words_what_it_shows(name):
-    said = {picture(name, lang).alt for lang in LANGUAGES}
-    assert len(said) == len(LANGUAGES)
-    assert all(len(alt) > 40 for alt in said)
+    alts = {picture(name, lang).alt for lang in LANGUAGES}
+    assert len(alts) == len(LANGUAGES)
+    assert all(len(alt) > 40 for alt in alts)
 
 
 @pytest.mark.parametrize("kind", ["png", "svg"])

@@ -24,8 +24,8 @@ def test_one_hundred_tokens_do_not_fit_into_64_rows():
     before = {name: x.clone() for name, x in model.state_dict().items()}
     with pytest.raises(gn.BadValue) as error:
         model(torch.zeros(1, 100, dtype=torch.long))
-    for said in ("64 rows", "position 64 (first missing)", "99 (last asked)", "max_positions >= 100", "rope"):
-        assert said in str(error.value)
+    for part in ("64 rows", "position 64 (first missing)", "99 (last asked)", "max_positions >= 100", "rope"):
+        assert part in str(error.value)
     assert all(torch.equal(x, before[name]) for name, x in model.state_dict().items())
     assert model(torch.zeros(1, 64, dtype=torch.long)).shape == (1, 64, 512)
 

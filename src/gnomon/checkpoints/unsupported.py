@@ -34,7 +34,7 @@ class Lost:
         return "; ".join(
             [
                 *self.reasons,
-                *(f"{k} = {shown(mine)} (there {shown(said)})" for k, (mine, said) in self.settings.items()),
+                *(f"{k} = {shown(mine)} (there {shown(theirs)})" for k, (mine, theirs) in self.settings.items()),
             ]
         )
 
@@ -57,12 +57,12 @@ def no_family(kind: str, config: ModelConfig, losses: Sequence[Lost], fits: Call
 
 def _with_theirs(config: ModelConfig, lost: Lost, fits: Callable[[ModelConfig], bool]) -> str | None:
     """What the model would have to be built with, where that is all."""
-    changes = {name: said for name, (_, said) in lost.settings.items()}
+    changes = {name: theirs for name, (_, theirs) in lost.settings.items()}
     if lost.reasons or "position" in changes or not _can(fits, partial(replace, config, **changes)):
         return None
-    told = " and ".join(f"{name}={said!r}" for name, said in changes.items())
-    sets = " ".join(f"--set model.{name}={str(said).lower()}" for name, said in changes.items())
-    return f"A model that is trained with {told} can be written: gnomon train {sets}"
+    listing = " and ".join(f"{name}={theirs!r}" for name, theirs in changes.items())
+    sets = " ".join(f"--set model.{name}={str(theirs).lower()}" for name, theirs in changes.items())
+    return f"A model that is trained with {listing} can be written: gnomon train {sets}"
 
 
 def _from_preset(config: ModelConfig, fits: Callable[[ModelConfig], bool]) -> str | None:

@@ -157,8 +157,8 @@ def listed(items: list[str]) -> str:
 
 def faults(source: Path, needs: str, **found: list[str]) -> BadInput:
     """The error for weights that do not fit: each kind of fault with its names."""
-    told = "; ".join(f"{kind}: {listed(sorted(items))}" for kind, items in found.items() if items)
-    return BadInput(f"{source} does not fit {needs}: {told}")
+    listing = "; ".join(f"{kind}: {listed(sorted(items))}" for kind, items in found.items() if items)
+    return BadInput(f"{source} does not fit {needs}: {listing}")
 
 
 __all__ = [

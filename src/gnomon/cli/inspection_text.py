@@ -87,8 +87,8 @@ def _answer(seen: "Inspection", w: Words) -> list[str]:
     assert seen.logits is not None
     size = seen.logits.shape[-1]
     shape = f"(1, {size})" if seen.answer == "classes" else f"(1, {T}, {size})"
-    told = {"next": "after_last", "each": "for_each", "classes": "of_text"}[seen.answer]
-    lines = [output, _step(w, "logits", shape, w(told)), ""]
+    key = {"next": "after_last", "each": "for_each", "classes": "of_text"}[seen.answer]
+    lines = [output, _step(w, "logits", shape, w(key)), ""]
     if seen.answer != "each":
         return lines + [_guess(guess, w) for guess in seen.guesses]
     width = max(len(text) for text in seen.tokens[:SHOWN])

@@ -107,15 +107,15 @@ class Folder:
     @property
     def names(self) -> dict[str, str]:
         """The control tokens by their parts; those that the config names, and the class's own."""
-        return {part: mark for part, mark in {**self.kind.names, **_told(self.config)}.items() if mark is not None}
+        return {part: mark for part, mark in {**self.kind.names, **_declared(self.config)}.items() if mark is not None}
 
     def known(self, core: tokenizers.Tokenizer) -> dict[str, str]:
         """Those of its control tokens that are in a vocabulary."""
         return {part: mark for part, mark in self.names.items() if core.token_to_id(mark) is not None}
 
-    def told(self, *parts: str) -> dict[str, str]:
+    def declared(self, *parts: str) -> dict[str, str]:
         """Of these, what the config names: that has to be in the vocabulary."""
-        return {part: mark for part, mark in _told(self.config).items() if mark is not None and part in parts}
+        return {part: mark for part, mark in _declared(self.config).items() if mark is not None and part in parts}
 
     def frame(self, vocab: Mapping[str, int]) -> tuple[list[str], list[str]]:
         """What stands around a text."""
@@ -133,8 +133,8 @@ def read_folder(path: Path) -> Folder:
     config = {**_json(path / "special_tokens_map.json"), **_json(path / "tokenizer_config.json")}
     model = _json(path / "config.json")
     kind = str(model.get("model_type"))
-    said = config.get("tokenizer_class") or model.get("tokenizer_class") or USUAL.get(kind)
-    named = INSTEAD.get(kind, None if said in ANY else said)
+    named_class = config.get("tokenizer_class") or model.get("tokenizer_class") or USUAL.get(kind)
+    named = INSTEAD.get(kind, None if named_class in ANY else named_class)
     named = str(named or "").removesuffix("Fast")
     return Folder(path, config, CLASSES.get(named, GENERIC), named or None, _template(path, config))
 
@@ -152,7 +152,7 @@ def _json(file: Path) -> dict[str, Any]:
     return found
 
 
-def _told(config: Mapping[str, Any]) -> dict[str, str | None]:
+def _declared(config: Mapping[str, Any]) -> dict[str, str | None]:
     return {part: _mark(config[part]) for part in ROLES if part in config}
 
 
@@ -304,9 +304,9 @@ def _added(given: Any, special: set[str | None], folder: Folder) -> AddedToken:
     mark = _mark(given)
     if mark is None:
         raise BadInput(f"{folder.path}: an added token is a text or an object with its content, got {str(given)[:80]}")
-    told = given if isinstance(given, dict) else {}
-    flags = {key: bool(told[key]) for key in ("single_word", "lstrip", "rstrip", "normalized") if key in told}
-    control = mark in special or bool(told.get("special", False))
+    options = given if isinstance(given, dict) else {}
+    flags = {key: bool(options[key]) for key in ("single_word", "lstrip", "rstrip", "normalized") if key in options}
+    control = mark in special or bool(options.get("special", False))
     return AddedToken(mark, **{"normalized": False, **flags}, special=control)
 
 

@@ -56,11 +56,11 @@ def python_functions(text: str) -> Iterator[str]:
         raise BadInput(f"this is not Python source: {error.args[0]}") from error
     for node in outermost:
         first, last = node.lineno, node.end_lineno or node.lineno
-        said = node.body[0]
-        if ast.get_docstring(node, clean=False) is None or said.lineno == first:
+        docstring = node.body[0]
+        if ast.get_docstring(node, clean=False) is None or docstring.lineno == first:
             kept = lines[first - 1 : last]
         else:
-            kept = lines[first - 1 : said.lineno - 1] + lines[said.end_lineno or said.lineno : last]
+            kept = lines[first - 1 : docstring.lineno - 1] + lines[docstring.end_lineno or docstring.lineno : last]
         yield textwrap.dedent("\n".join(kept)).strip("\n")
 
 

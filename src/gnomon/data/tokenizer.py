@@ -165,7 +165,7 @@ class Tokenizer:
         folder = read_folder(file.parent)
         try:
             bare = cls(file.read_text(encoding="utf-8"))
-            bare._call({**folder.known(bare._core), **folder.told("eos_token")}, folder.chat_template)
+            bare._call({**folder.known(bare._core), **folder.declared("eos_token")}, folder.chat_template)
             return bare
         except OSError as error:
             raise BadInput(f"cannot read the tokenizer {file}: {error.strerror}") from error
@@ -176,7 +176,7 @@ class Tokenizer:
     def _published(cls, vocabulary: Path, merges: Path | None = None) -> "Tokenizer":
         core, folder = build(vocabulary, merges)
         try:
-            return cls(core, {**folder.known(core), **folder.told("eos_token")}, folder.chat_template)
+            return cls(core, {**folder.known(core), **folder.declared("eos_token")}, folder.chat_template)
         except GnomonError as error:
             raise BadInput(f"{vocabulary}: {error}") from error
 

@@ -35,7 +35,7 @@ class Chat:
         self.options: Options = options or {}
         self._ends = end_of_turn(self.tokenizer, self.options)
         self._cache = model.cache()
-        self._told: list[int] = []  # the ids of which the cache has read the first len(cache)
+        self._read_ids: list[int] = []  # the ids of which the cache has read the first len(cache)
 
     def say(
         self,
@@ -67,15 +67,15 @@ class Chat:
                 eos_ids=self._ends, constraints=constraints, cache=self._cache, on_token=take,
             )  # fmt: skip
         finally:
-            self._told = [*ids, *(token.id for token in written)]
+            self._read_ids = [*ids, *(token.id for token in written)]
             if written:
-                said = "".join(token.piece for token in written)
-                self.messages = [*asked, {"role": "assistant", "content": said}]
+                text = "".join(token.piece for token in written)
+                self.messages = [*asked, {"role": "assistant", "content": text}]
         return answer
 
     def _unread(self, ids: list[int]) -> list[int]:
         """What the cache has not read of these ids, at least the last; it goes back to where they part."""
-        held = self._told[: len(self._cache)]
+        held = self._read_ids[: len(self._cache)]
         same = next((n for n, (a, b) in enumerate(zip(held, ids, strict=False)) if a != b), min(len(held), len(ids)))
         keep = min(same, len(ids) - 1)
         self._cache.crop(keep)

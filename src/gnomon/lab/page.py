@@ -119,16 +119,16 @@ def _bits(report: LabReport, row: EncodingResult, best: Sequence[str], w: Words)
 
 def _about(report: LabReport, row: EncodingResult, w: Words) -> str:
     """What is to be said about one encoding."""
-    said = " ".join([verdict(report, row, w), *facts(report, row, w), *comparison(report, row, w)])
-    return f"<h3>{_dot(report, row)}{escape(row.label)} {_kind(row, w)}</h3>\n{_tag('p', said)}"
+    text = " ".join([verdict(report, row, w), *facts(report, row, w), *comparison(report, row, w)])
+    return f"<h3>{_dot(report, row)}{escape(row.label)} {_kind(row, w)}</h3>\n{_tag('p', text)}"
 
 
 def _sample(report: LabReport, w: Words) -> list[str]:
     if report.sample is None:
         return []
     s = report.sample
-    told = w("sample", prompt=s.prompt, label=listed([s.label], w))
-    return [_tag("h2", w("h_sample")), _tag("p", told), _tag("pre", s.prompt + s.text)]
+    text = w("sample", prompt=s.prompt, label=listed([s.label], w))
+    return [_tag("h2", w("h_sample")), _tag("p", text), _tag("pre", s.prompt + s.text)]
 
 
 def _method(report: LabReport, w: Words) -> list[str]:

@@ -100,16 +100,16 @@ def comparison(report: LabReport, row: EncodingResult, w: Words = ENGLISH) -> li
     """How the curve compares with what is published about the encoding, and what may explain a difference."""
     factor = report.settings.lengths[-1] / report.settings.train_length
     theirs = published_kind(row.name, factor)
-    said = [w("expected", extrapolation=translated(row.extrapolation, w.lang))] if row.extrapolation else []
+    sentences = [w("expected", extrapolation=translated(row.extrapolation, w.lang))] if row.extrapolation else []
     if row.name in CURVES:
         near, increase = CURVES[row.name].nearest(factor)
         source = translated(CURVES[row.name].source, w.lang)
-        said.append(w("published", increase=percent(increase, w), times=near, source=source))
+        sentences.append(w("published", increase=percent(increase, w), times=near, source=source))
     if theirs is None or factor == 1:
-        return said
+        return sentences
     if row.kind == theirs:
-        return [*said, w("agrees")]
-    return [*said, w("differs", here=w(row.kind), there=w(theirs)), *reasons(report, row, theirs, w)]
+        return [*sentences, w("agrees")]
+    return [*sentences, w("differs", here=w(row.kind), there=w(theirs)), *reasons(report, row, theirs, w)]
 
 
 def reasons(report: LabReport, row: EncodingResult, theirs: Kind, w: Words = ENGLISH) -> list[str]:

@@ -81,12 +81,12 @@ def _differences(model: Model, built: Model, ours: Mapping[str, Tensor], besides
     parts = {plain_name(f"{name}.").rstrip("."): part for name, part in model.named_modules(remove_duplicate=False)}
     seen = [*besides]  # what is told already, with all that is inside it
 
-    def told(name: str) -> bool:
+    def covered(name: str) -> bool:
         return any(name == other or name.startswith(f"{other}.") for other in seen)
 
     for name, like in built.named_modules(remove_duplicate=False):
         part = parts.get(name)
-        if name == "" or told(name) or (part is None and not list(like.parameters())):
+        if name == "" or covered(name) or (part is None and not list(like.parameters())):
             continue
         if isinstance(part, type(like)):
             yield from _settings_differ(name, part, like)
@@ -97,7 +97,7 @@ def _differences(model: Model, built: Model, ours: Mapping[str, Tensor], besides
     theirs = built.state_dict()
     for name in sorted(ours.keys() | theirs.keys()):
         mine, want = (tuple(side[name].shape) if name in side else None for side in (ours, theirs))
-        if mine != want and not told(name):
+        if mine != want and not covered(name):
             yield (
                 f"{name} is {'missing' if mine is None else mine} instead of {want}"
                 if want

@@ -114,9 +114,9 @@ class Inspection(Reading):
     def to_dict(self) -> dict[str, Any]:
         """Shapes and numbers as plain data."""
         T, D = self.vectors.shape
-        said = self.vector if self.logits is None else self.logits
-        assert said is not None
-        whole_row = [1, T, len(said)] if self.answer == "next" else [1, *said.shape]
+        output = self.vector if self.logits is None else self.logits
+        assert output is not None
+        whole_row = [1, T, len(output)] if self.answer == "next" else [1, *output.shape]
         return {
             "architecture": self.architecture,
             **super().to_dict(),
@@ -190,20 +190,20 @@ def _encoded(model: EncoderOnly, ids: list[int], top: int) -> Inspection:
     row = _row(model, ids)
     model.check(Layout.dense(1, len(ids), row.device))
     memory = model.encode(row, trace=trace)
-    said = _plain(model.head(memory)[0])
+    output = _plain(model.head(memory)[0])
     answer: Answer = "each"
     guesses: list[Candidate] = []
     if isinstance(model.head, ClassHead):
-        answer, guesses = "classes", _guesses(model, said, top, classes=True)
+        answer, guesses = "classes", _guesses(model, output, top, classes=True)
     elif isinstance(model.head, PooledHead):
         answer = "vector"
     else:
         classes = isinstance(model.head, LabelHead)
-        guesses = [guess for logits in said for guess in _guesses(model, logits, 1, classes)]
+        guesses = [guess for logits in output for guess in _guesses(model, logits, 1, classes)]
     return Inspection(
         **_read(model, ids, trace, model.stack), architecture=model.architecture, answer=answer,
-        output=_plain(memory.states[0]), logits=None if answer == "vector" else said,
-        vector=said if answer == "vector" else None, guesses=guesses, cross=[], source=None,
+        output=_plain(memory.states[0]), logits=None if answer == "vector" else output,
+        vector=output if answer == "vector" else None, guesses=guesses, cross=[], source=None,
     )  # fmt: skip
 
 

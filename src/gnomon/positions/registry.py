@@ -43,8 +43,8 @@ def encoding(name: str) -> type[PositionEncoding]:
     if cls is not None:
         return cls
     for other in base._REGISTRY.values():
-        if told := other.not_names.get(name.casefold()):
-            raise BadValue(f"{name!r} is no position encoding: {told}")
+        if advice := other.not_names.get(name.casefold()):
+            raise BadValue(f"{name!r} is no position encoding: {advice}")
     raise unknown("position encoding", name, base._REGISTRY, synonyms())
 
 

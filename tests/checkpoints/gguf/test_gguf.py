@@ -295,15 +295,15 @@ def test_a_refusal_names_what_blocks_and_a_way_out_that_works(position: str, tmp
     """`gnomon train --position rope` is a GPT-2 that turns; each way out is tried here."""
     with pytest.raises(BadValue) as error:
         save(gn.DecoderOnly.from_preset("mini-gpt", position=position), tmp_path / "first.gguf")
-    said = str(error.value)
-    assert "{" not in said
-    assert len(said) < 500
+    text = str(error.value)
+    assert "{" not in text
+    assert len(text) < 500
     words = {"true": True, "false": False}
-    found = re.findall(r"--set model\.(\w+)=(\w+)", said)
+    found = re.findall(r"--set model\.(\w+)=(\w+)", text)
     changes = {name: words.get(value, value) for name, value in found}
     assert changes == ({"activation": "gelu", "tied": False} if position == "rope" else {"input_norm": "layernorm"})
     save(gn.DecoderOnly.from_preset("mini-gpt", position=position, **changes), tmp_path / "second.gguf")
-    presets = re.findall(r"--preset ([\w-]+)", said)
+    presets = re.findall(r"--preset ([\w-]+)", text)
     assert presets == (["mini-llama"] if position == "rope" else [])
     for name in presets:
         save(gn.DecoderOnly.from_preset(name, position=position), tmp_path / "third.gguf")
@@ -332,9 +332,9 @@ def test_wrapped_models_are_written_too_and_encoders_not(tmp_path: Path) -> None
 
 def test_longrope_is_written_without_a_factor(tmp_path: Path) -> None:
     """llama.cpp would divide all positions by it, besides the factors of the pairs."""
-    told = GGUF(save(model_of("phi3"), tmp_path / "m.gguf")).metadata
-    assert "phi3.rope.scaling.factor" not in told
-    assert (told["phi3.context_length"], told["phi3.rope.scaling.original_context_length"]) == (64, 16)
+    metadata = GGUF(save(model_of("phi3"), tmp_path / "m.gguf")).metadata
+    assert "phi3.rope.scaling.factor" not in metadata
+    assert (metadata["phi3.context_length"], metadata["phi3.rope.scaling.original_context_length"]) == (64, 16)
 
 
 def test_a_dtype_that_is_not_written_is_named(tmp_path: Path) -> None:

@@ -116,11 +116,11 @@ def _encoder(theirs: Any, ours: Any, case: Case) -> Iterator[Difference]:
     yield compare("whole", ours(ids), _answer(theirs(ids)))
     for side in ("left", "right"):
         real = real_tokens(side)
-        told, padded = where(theirs, real), ids
+        given, padded = where(theirs, real), ids
         if case.family in ("roberta", "xlm-roberta", "camembert"):  # which tells padding by the id, not by the mask
-            padded, told = ids.masked_fill(~real, 1), {"attention_mask": told["attention_mask"]}
+            padded, given = ids.masked_fill(~real, 1), {"attention_mask": given["attention_mask"]}
         states = ours.encode(padded, gn.Layout.padded(real)).states
-        yield compare(side, states, body(padded, **told).last_hidden_state, real)
+        yield compare(side, states, body(padded, **given).last_hidden_state, real)
     if case.family == "bert":
         types = (torch.arange(LENGTH) > 20).long().expand_as(ids)
         yield compare("types", ours(ids, types=types), _answer(theirs(ids, token_type_ids=types)))

@@ -45,13 +45,13 @@ def test_a_family_is_added_by_one_file(tmp_path):
     torch.manual_seed(0)
     model = gn.DecoderOnly.from_preset("mini-llama", vocab_size=30, d_model=16, n_layers=1, position=position).eval()
     save_hf(model, tmp_path / "out", "a_parrot")
-    told = json.loads((tmp_path / "out" / "config.json").read_text())
-    assert (told["model_type"], told["beak"]) == ("a_parrot", "hooked")
+    config = json.loads((tmp_path / "out" / "config.json").read_text())
+    assert (config["model_type"], config["beak"]) == ("a_parrot", "hooked")
     again = gn.load(tmp_path / "out")
     assert again.config.position == position
     ids = torch.tensor([[1, 2, 3]])
     assert again(ids).equal(model(ids))
-    (tmp_path / "out" / "config.json").write_text(json.dumps(told | {"beak": "straight"}))
+    (tmp_path / "out" / "config.json").write_text(json.dumps(config | {"beak": "straight"}))
     with pytest.raises(gn.BadInput, match="beak"):
         gn.load(tmp_path / "out")
 

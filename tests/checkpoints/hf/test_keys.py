@@ -174,9 +174,9 @@ def test_a_size_under_two_names_is_refused_where_they_disagree(family, key, othe
 def test_a_part_of_a_head_is_refused_where_that_library_turns_all_of_it(family, where):
     data = whole_config(first_case(family))
     part = {"partial_rotary_factor": 0.5}
-    told = part if where == "beside" else {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4, **part}}
+    config = part if where == "beside" else {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4, **part}}
     with pytest.raises(BadInput, match=r"partial_rotary_factor is 0\.5, which .* ignores .*gpt_neox or phi3"):
-        read(data | told)
+        read(data | config)
 
 
 @pytest.mark.parametrize("family", ["qwen2", "qwen3", "smollm3"])

@@ -59,7 +59,7 @@ def shard(folder, names=("a.safetensors", "b.safetensors")):
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"model_type": "lama"}, "unknown model_type 'lama': did you mean 'llama'"),
         ({"model_type": 7}, "model_type must be a text"),
@@ -80,9 +80,9 @@ def shard(folder, names=("a.safetensors", "b.safetensors")):
         ({"tie_word_embeddings": "no"}, "tie_word_embeddings must be true or false"),
     ],
 )
-def test_a_setting_that_is_not_understood_is_named(folder, changes, said):
+def test_a_setting_that_is_not_understood_is_named(folder, changes, message):
     rewrite(folder, **changes)
-    with pytest.raises(BadInput, match=said) as error:
+    with pytest.raises(BadInput, match=message) as error:
         load(folder)
     assert "config.json" in str(error.value)
 

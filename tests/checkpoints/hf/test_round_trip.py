@@ -90,7 +90,7 @@ def test_a_model_of_our_own_is_loaded_by_the_other_library(tmp_path, name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"position": "alibi"}, "position"),
         ({"softcap": 30.0}, "softcap"),
@@ -98,8 +98,8 @@ def test_a_model_of_our_own_is_loaded_by_the_other_library(tmp_path, name):
         ({"sinks": True}, "sinks"),
     ],
 )
-def test_what_no_family_can_say_is_refused_by_name_and_writes_nothing(tmp_path, changes, said):
-    with pytest.raises(BadValue, match=said):
+def test_what_no_family_can_say_is_refused_by_name_and_writes_nothing(tmp_path, changes, message):
+    with pytest.raises(BadValue, match=message):
         save_hf(build(preset("mini-llama", **changes)), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -246,8 +246,8 @@ def test_the_marks_of_a_tokenizer_are_told_to_the_other_library(tmp_path, throug
     assert ids == {"unk_token": 257, "bos_token": 258, "eos_token": 259, "pad_token": 260}
     assert {name: getattr(tokenizer, name) for name in MARKS} == MARKS
     assert {name: getattr(config, f"{name}_id") for name in MARKS} == ids
-    told = hf.GenerationConfig.from_pretrained(tmp_path / "out")
-    assert (told.bos_token_id, told.eos_token_id, told.pad_token_id) == (258, 259, 260)
+    config = hf.GenerationConfig.from_pretrained(tmp_path / "out")
+    assert (config.bos_token_id, config.eos_token_id, config.pad_token_id) == (258, 259, 260)
     again = load(tmp_path / "out")
     assert (again.tokenizer.names, again.ends) == (ours.tokenizer.names, (259,))
 

@@ -124,16 +124,16 @@ def test_phi_refuses_the_scalings_that_its_code_does_not_know_and_says_who_can()
 
 
 @pytest.mark.parametrize(
-    ("family", "changes", "said"),
+    ("family", "changes", "message"),
     [
         ("gemma3_text", {"softcap": 5.0}, "softcap = 5.0"),
         ("mpt", {"d_ff": 96}, r"4 \* d_model = 128 wide"),
         ("bert", {"n_types": 0}, "n_types=1"),
     ],
 )
-def test_what_a_familys_code_ignores_is_refused_by_name(tmp_path, family, changes, said):
+def test_what_a_familys_code_ignores_is_refused_by_name(tmp_path, family, changes, message):
     base = loaded(next(one for one in ALL if one.family == family).model(), tmp_path).config
-    with pytest.raises(BadValue, match=said):
+    with pytest.raises(BadValue, match=message):
         family_for(gn.ModelConfig.from_dict({**base.to_dict(), **changes}), family)
 
 

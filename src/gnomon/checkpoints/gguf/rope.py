@@ -92,17 +92,17 @@ def describe_rope(spec: Spec, d_head: int) -> tuple[dict[str, Any], dict[str, li
         case Linear(factor):
             return keys | {"scaling.type": "linear", "scaling.factor": factor}, {}
         case YaRN() as yarn if yarn.truncate:
-            told = {"scaling.type": "yarn", "scaling.factor": yarn.factor}
-            told["scaling.original_context_length"] = yarn.original_length
+            scaling = {"scaling.type": "yarn", "scaling.factor": yarn.factor}
+            scaling["scaling.original_context_length"] = yarn.original_length
             if yarn.beta_fast != 32.0 or yarn.beta_slow != 1.0:
-                told |= {"scaling.yarn_beta_fast": yarn.beta_fast, "scaling.yarn_beta_slow": yarn.beta_slow}
+                scaling |= {"scaling.yarn_beta_fast": yarn.beta_fast, "scaling.yarn_beta_slow": yarn.beta_slow}
             usual = YaRN(yarn.factor, yarn.original_length).magnitude
             if not isclose(yarn.magnitude, usual):  # llama.cpp multiplies the usual magnitude by this
-                told["scaling.attn_factor"] = yarn.magnitude / usual
-            return keys | told, {}
+                scaling["scaling.attn_factor"] = yarn.magnitude / usual
+            return keys | scaling, {}
         case LongRoPE() as long if long.short_factor != long.long_factor:
-            told = {"scaling.original_context_length": long.original_length, "scaling.attn_factor": long.magnitude}
-            return keys | told, {LONG: list(long.long_factor), SHORT: list(long.short_factor)}
+            scaling = {"scaling.original_context_length": long.original_length, "scaling.attn_factor": long.magnitude}
+            return keys | scaling, {LONG: list(long.long_factor), SHORT: list(long.short_factor)}
         case Llama3() | LongRoPE(attention_factor=1.0) as fixed:
             return keys, {FREQS: fixed.explain(built.base, built.rotary_dim)}
     raise BadValue(f"llama.cpp does not compute {built.scaling}: it knows linear, yarn, llama3 and longrope")

@@ -90,8 +90,8 @@ def describe(config: ModelConfig) -> tuple[Family, dict[str, Any], dict[str, lis
     BadValue where no family has it all: it names what the nearest would lose, and the way out.
     """
     if config.architecture != "decoder-only" or config.n_layers < 1:
-        told = f"this model is {config.architecture} with {config.n_layers} layers"
-        raise BadValue(f"a GGUF file is written of a decoder-only model with at least one layer; {told}")
+        given = f"this model is {config.architecture} with {config.n_layers} layers"
+        raise BadValue(f"a GGUF file is written of a decoder-only model with at least one layer; {given}")
     found = [_tried(family, config) for family in FAMILIES.values()]
     for family, (keys, factors, lost) in zip(FAMILIES.values(), found, strict=True):
         if not lost:
@@ -115,8 +115,8 @@ def _tried(family: Family, config: ModelConfig) -> tuple[dict[str, Any], dict[st
     unsaid = _unsaid(family, whole)
     try:
         keys, factors = _keys(family, replace(whole, **unsaid))
-        told = {f"{family.arch}.{key}": value for key, value in keys.items()}
-        reader = Keys(told, family.arch, Path("what is to be written"))
+        metadata = {f"{family.arch}.{key}": value for key, value in keys.items()}
+        reader = Keys(metadata, family.arch, Path("what is to be written"))
         back = replace(resolved(read_settings(family, reader, tensors_of(family, config), factors)), **unsaid)
     except (BadInput, BadValue, KeyError) as error:
         others = {name: (getattr(whole, name), value) for name, value in family.fixed.items()}
@@ -165,10 +165,10 @@ def _keys(family: Family, c: ModelConfig) -> tuple[dict[str, Any], dict[str, lis
     factors: dict[str, list[float]] = {}
     if family.position == "rope":
         whole = next((spec for spec, window in zip(specs, windows, strict=True) if window is None), specs[0])
-        told, factors = describe_rope(whole if family.windows else specs[0], c.d_head)
+        rope_keys, factors = describe_rope(whole if family.windows else specs[0], c.d_head)
         if LONG in factors and not family.longrope:
             raise BadValue(f"longrope is not computed in {family.arch}: phi3 has it")
-        keys |= {f"rope.{key}": value for key, value in told.items()}
+        keys |= {f"rope.{key}": value for key, value in rope_keys.items()}
     keys |= family.write(c)
     return keys, factors
 

@@ -56,16 +56,16 @@ COMPOSED = ("qwen2", "deepseek-r1-qwen")  # texts are brought into Unicode's for
 
 def read_tokenizer(file: GGUF) -> Tokenizer | None:
     """The tokenizer of a file; None where it has none. Raises BadInput for a kind that is not known."""
-    told = file.metadata
-    kind, template = told.get(G + "model", "no_vocab"), told.get(TEMPLATE)
+    metadata = file.metadata
+    kind, template = metadata.get(G + "model", "no_vocab"), metadata.get(TEMPLATE)
     if kind in ("no_vocab", "none"):
         return None
     if kind not in _READERS:
         raise BadInput(f"{file.path}: {unknown('tokenizer', str(kind), _READERS)}")
     tokens, kinds = _tokens(file)
     with speaking_for(f"{file.path}: its tokenizer cannot be used"):
-        given = told.get(WHOLE) or _framed(_READERS[kind](file, tokens, kinds), kind, told, tokens)
-        return Tokenizer(given, _names(told, tokens, kinds), template)
+        given = metadata.get(WHOLE) or _framed(_READERS[kind](file, tokens, kinds), kind, metadata, tokens)
+        return Tokenizer(given, _names(metadata, tokens, kinds), template)
 
 
 def _tokens(file: GGUF) -> tuple[list[str], list[int]]:
@@ -78,27 +78,27 @@ def _tokens(file: GGUF) -> tuple[list[str], list[int]]:
     return tokens, kinds
 
 
-def _named(told: dict[str, Any], tokens: list[str], which: str) -> str | None:
+def _named(metadata: dict[str, Any], tokens: list[str], which: str) -> str | None:
     """The token that plays a part, such as "bos"."""
-    i = told.get(f"{G}{which}_token_id")
+    i = metadata.get(f"{G}{which}_token_id")
     return tokens[i] if isinstance(i, int) and 0 <= i < len(tokens) else None
 
 
-def _names(told: dict[str, Any], tokens: list[str], kinds: list[int]) -> dict[str, str]:
+def _names(metadata: dict[str, Any], tokens: list[str], kinds: list[int]) -> dict[str, str]:
     """The control tokens by their parts. A piece of text that is said to be one is a mistake of the file, but for the
     end of a text, which may be a line break."""
-    found = {part: _named(told, tokens, which) for part, which in PARTS.items()}
+    found = {part: _named(metadata, tokens, which) for part, which in PARTS.items()}
     text = {token for token, kind in zip(tokens, kinds, strict=True) if kind in (NORMAL, BYTE)}
     return {
         part: mark for part, mark in found.items() if mark is not None and (part == "eos_token" or mark not in text)
     }
 
 
-def _framed(core: tokenizers.Tokenizer, kind: str, told: dict[str, Any], tokens: list[str]) -> tokenizers.Tokenizer:
+def _framed(core: tokenizers.Tokenizer, kind: str, metadata: dict[str, Any], tokens: list[str]) -> tokenizers.Tokenizer:
     """Texts stand between begin- and end-of-text where the file says so; where it says nothing, as llama.cpp has it."""
-    usual = kind == "llama" or told.get(G + "pre") in WHOLE_WORDS
-    begin = _named(told, tokens, "bos") if told.get(G + "add_bos_token", usual) else None
-    end = _named(told, tokens, "eos") if told.get(G + "add_eos_token", False) else None
+    usual = kind == "llama" or metadata.get(G + "pre") in WHOLE_WORDS
+    begin = _named(metadata, tokens, "bos") if metadata.get(G + "add_bos_token", usual) else None
+    end = _named(metadata, tokens, "eos") if metadata.get(G + "add_eos_token", False) else None
     control = {token.content for token in core.get_added_tokens_decoder().values() if token.special}
     return framed(core, [begin] if begin in control else [], [end] if end in control else [])
 
@@ -124,10 +124,10 @@ def _byte_level(file: GGUF, tokens: list[str], kinds: list[int]) -> tokenizers.T
 
 
 def _warn(file: GGUF) -> None:
-    said = "says 'default'" if G + "pre" in file.metadata else "is missing"
+    problem = "says 'default'" if G + "pre" in file.metadata else "is missing"
     warnings.warn(
-        f"{file.path} does not say how its vocabulary cuts a text into words ({G}pre {said}): they are cut by GPT-2's "
-        "pattern, and a text may get other tokens than those the model was trained on. If you know the family, "
+        f"{file.path} does not say how its vocabulary cuts a text into words ({G}pre {problem}): they are cut by "
+        "GPT-2's pattern, and a text may get other tokens than those the model was trained on. If you know the family, "
         "write it into the file: gguf-new-metadata OLD NEW --pre-tokenizer llama-bpe (or qwen2, smollm ...)",
         stacklevel=2,
     )
@@ -155,17 +155,17 @@ def describe_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
     spec = json.loads(tokenizer.to_json())
     if spec["model"]["type"] != "BPE":
         raise _not_there(tokenizer, f"a model of type {spec['model']['type']}")
-    told = (
+    metadata = (
         _describe_byte_level(tokenizer, spec)
         if "ByteLevel" in decoder_steps(spec)
         else _describe_pieces(tokenizer, spec)
     )
     before, after = tokenizer.frame
-    told |= {WHOLE: tokenizer.to_json(), G + "add_bos_token": bool(before), G + "add_eos_token": bool(after)}
-    vocab = {name: i for i, name in enumerate(told[G + "tokens"])}
-    told |= {f"{G}{PARTS[part]}_token_id": vocab[mark] for part, mark in tokenizer.names.items()}
-    told |= {G + "bos_token_id": before[0]} if before else {}
-    return told if tokenizer.chat_template is None else told | {TEMPLATE: tokenizer.chat_template}
+    metadata |= {WHOLE: tokenizer.to_json(), G + "add_bos_token": bool(before), G + "add_eos_token": bool(after)}
+    vocab = {name: i for i, name in enumerate(metadata[G + "tokens"])}
+    metadata |= {f"{G}{PARTS[part]}_token_id": vocab[mark] for part, mark in tokenizer.names.items()}
+    metadata |= {G + "bos_token_id": before[0]} if before else {}
+    return metadata if tokenizer.chat_template is None else metadata | {TEMPLATE: tokenizer.chat_template}
 
 
 def _describe_byte_level(tokenizer: Tokenizer, spec: dict[str, Any]) -> dict[str, Any]:
@@ -199,11 +199,11 @@ def _describe_pieces(tokenizer: Tokenizer, spec: dict[str, Any]) -> dict[str, An
     rank: dict[str, int] = {}
     for n, (left, right) in enumerate(spec["model"]["merges"]):
         rank.setdefault(left + right, n)
-    told = _described_tokens(tokenizer, spec)
-    scores = [-float(rank.get(token, len(rank) + i)) for i, token in enumerate(told[G + "tokens"])]
+    metadata = _described_tokens(tokenizer, spec)
+    scores = [-float(rank.get(token, len(rank) + i)) for i, token in enumerate(metadata[G + "tokens"])]
     steps = json.dumps([spec["normalizer"], spec["pre_tokenizer"]])
     prefix = "Prepend" in steps or '"always"' in steps or '"first"' in steps
-    return {**told, G + "model": "llama", G + "scores": scores, G + "add_space_prefix": prefix}
+    return {**metadata, G + "model": "llama", G + "scores": scores, G + "add_space_prefix": prefix}
 
 
 def _described_tokens(tokenizer: Tokenizer, spec: dict[str, Any]) -> dict[str, Any]:

@@ -77,9 +77,9 @@ class Keys:
         here = [key for key in keys if self.has(key)]
         return self.agreed({key: self.get(key, kind) for key in here} or {keys[0]: self.get(keys[0], kind, default)})
 
-    def agreed(self, said: Mapping[str, T]) -> T:
+    def agreed(self, values: Mapping[str, T]) -> T:
         """The one value of a setting that is said in several places, by where; BadInput where they disagree."""
-        (where, value), *others = said.items()
+        (where, value), *others = values.items()
         for other, differs in others:
             if differs != value:
                 raise BadInput(

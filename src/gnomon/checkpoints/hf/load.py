@@ -76,10 +76,10 @@ def _pooling(folder: Path) -> Pooling | None:
 def _marks(keys: Keys, folder: Path, vocab_size: int) -> tuple[tuple[int, ...], int | None]:
     """The ids that end a text and the one that a decoder starts from; generation_config.json knows them better."""
     file = folder / GENERATION
-    told = {**keys.data, **(read_json(file) if file.is_file() else {})}
-    ends = told.get("eos_token_id")
+    config = {**keys.data, **(read_json(file) if file.is_file() else {})}
+    ends = config.get("eos_token_id")
     ends = ends if isinstance(ends, list) else [ends]
-    start = told.get("decoder_start_token_id")
+    start = config.get("decoder_start_token_id")
 
     def known(i: object) -> bool:
         return type(i) is int and 0 <= i < vocab_size

@@ -105,9 +105,9 @@ def read_rope(keys: Keys, d_head: int, rotary: Rotary, parts: Mapping[str, Keys 
 
 def _said(keys: Keys, parts: Mapping[str, Keys], name: str, beside: Iterable[str], default: float) -> float:
     """A number that the config itself may say under several names, and each object of settings under one."""
-    said = {key: keys.get(key, float, default) for key in beside if key in keys.data}
-    said |= {f"{where}.{name}": part.get(name, float, default) for where, part in parts.items() if name in part.data}
-    return keys.agreed(said) if said else default
+    values = {key: keys.get(key, float, default) for key in beside if key in keys.data}
+    values |= {f"{where}.{name}": part.get(name, float, default) for where, part in parts.items() if name in part.data}
+    return keys.agreed(values) if values else default
 
 
 def _partial() -> list[str]:
@@ -144,8 +144,8 @@ def _trained(part: Keys, keys: Keys, rotary: Rotary) -> int | None:
     """The length that a model was trained on before its context was scaled, where the config says it."""
     beside = keys.get(LENGTH, int, None) if rotary.beside else None
     found = {LENGTH: beside or rotary.length, f"rope.{LENGTH}": part.get(LENGTH, int, None)}
-    said = {where: value for where, value in found.items() if value is not None}
-    return keys.agreed(said) if said else None
+    values = {where: value for where, value in found.items() if value is not None}
+    return keys.agreed(values) if values else None
 
 
 def _longest(keys: Keys) -> int:
@@ -232,13 +232,13 @@ def write_rope(spec: Spec, d_head: int, max_positions: int | None, rotary: Rotar
     keys: dict[str, Any] = {"rope_theta": module.base}
     longest = max_positions or 2048
     if module.scaling is not None:
-        told, plain = module.scaling.to_hf(), module.scaling.to_dict()
+        scaling, plain = module.scaling.to_hf(), module.scaling.to_dict()
         if plain["kind"] == "ntk":
             keys["rope_theta"] = module.scaling.base(module.base, module.rotary_dim)
         elif plain["kind"] not in rotary.kinds:
             raise BadValue(f"position = {spec!r}: this family is scaled by {' or '.join(rotary.kinds)}, or not at all")
         else:
-            keys["rope_scaling"] = told
+            keys["rope_scaling"] = scaling
         if plain["kind"] == "dynamic":
             longest = plain["original_length"]
     if module.rotary_dim != d_head:

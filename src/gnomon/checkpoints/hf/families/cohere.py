@@ -25,12 +25,12 @@ def read(keys: Keys) -> ModelConfig:
 
 def write(c: ModelConfig) -> dict[str, Any]:
     """As Cohere."""
-    told = write_llama(
+    config = write_llama(
         c, "cohere", "CohereForCausalLM", ROTARY["cohere"], attention_bias=bool(c.qkv_bias), logit_scale=c.head_scale,
         layer_norm_eps=c.norm_eps,
     )  # fmt: skip
-    del told["rms_norm_eps"]
-    return told
+    del config["rms_norm_eps"]
+    return config
 
 
 FAMILY = Family(

@@ -33,11 +33,11 @@ def read(keys: Keys) -> ModelConfig:
 
 def write(c: ModelConfig) -> dict[str, Any]:
     """As EXAONE 4; a window that no layer has still says that the layers without have no position."""
-    told = sliding_keys(c)
-    if told["sliding_window"] is None and any(spec.name != "rope" for spec in c.per_layer(c.n_layers)):
-        told["sliding_window"] = WINDOW
-    del told["use_sliding_window"]
-    return write_llama(c, "exaone4", "Exaone4ForCausalLM", ROTARY["exaone4"], **told)
+    config = sliding_keys(c)
+    if config["sliding_window"] is None and any(spec.name != "rope" for spec in c.per_layer(c.n_layers)):
+        config["sliding_window"] = WINDOW
+    del config["use_sliding_window"]
+    return write_llama(c, "exaone4", "Exaone4ForCausalLM", ROTARY["exaone4"], **config)
 
 
 FAMILY = behind("exaone4", read, write)

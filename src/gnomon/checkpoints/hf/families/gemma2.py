@@ -44,13 +44,13 @@ def _windows(keys: Keys) -> Window:
 def write(c: ModelConfig) -> dict[str, Any]:
     """As Gemma 2."""
     sliding, scale = sliding_keys(c), (c.d_head or 256) ** -0.5 if c.attention_scale is None else c.attention_scale
-    told = write_llama(
+    config = write_llama(
         c, "gemma2", "Gemma2ForCausalLM", ROTARY["gemma2"], attention_bias=bool(c.qkv_bias),
         sliding_window=sliding["sliding_window"] or WINDOW, layer_types=sliding["layer_types"],
         query_pre_attn_scalar=whole_number(round(scale**-2, 6)), attn_logit_softcapping=c.softcap,
         final_logit_softcapping=c.head_softcap,
     )  # fmt: skip
-    return told | {"hidden_activation": told.pop("hidden_act")}
+    return config | {"hidden_activation": config.pop("hidden_act")}
 
 
 FAMILY = both_sides("gemma2", read, write)

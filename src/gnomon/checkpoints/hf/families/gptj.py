@@ -32,13 +32,13 @@ def read(keys: Keys) -> ModelConfig:
 def write(c: ModelConfig) -> dict[str, Any]:
     """As GPT-J, which knows no other base and no scaling."""
     spec, d_head = c.per_layer(1)[0], c.d_model // c.n_heads
-    told = write_rope(spec, d_head, c.max_positions, ROTARY["gptj"])
-    if told["rope_theta"] != 10000.0:
+    config = write_rope(spec, d_head, c.max_positions, ROTARY["gptj"])
+    if config["rope_theta"] != 10000.0:
         raise BadValue(f"position = {spec!r}: the family's code knows base 10000 only")
     module: Any = spec.build(d_head=d_head)
     return {
         "architectures": ["GPTJForCausalLM"], "model_type": "gptj", "vocab_size": c.vocab_size, "n_embd": c.d_model,
-        "n_layer": c.n_layers, "n_head": c.n_heads, "n_inner": c.d_ff, "n_positions": told["max_position_embeddings"],
+        "n_layer": c.n_layers, "n_head": c.n_heads, "n_inner": c.d_ff, "n_positions": config["max_position_embeddings"],
         "rotary_dim": module.rotary_dim, "activation_function": activation_name(c.activation, "gelu_new"),
         "layer_norm_epsilon": c.norm_eps, "resid_pdrop": c.dropout, "embd_pdrop": c.dropout, "attn_pdrop": c.dropout,
         "initializer_range": c.init_std, "tie_word_embeddings": c.tied,

@@ -29,10 +29,10 @@ def read_phi3(keys: Keys) -> ModelConfig:
 
 def write_phi3(c: ModelConfig) -> dict[str, Any]:
     """As Phi-3, with the trained length beside the scaling, where that library looks for it."""
-    told = write(c, "phi3", "Phi3ForCausalLM", ROTARY["phi3"], sliding_window=c.windows(1)[0], resid_pdrop=c.dropout)
-    told.pop("head_dim")
-    scaled = told.get("rope_scaling", {})
-    return {**told, LENGTH: scaled.pop(LENGTH, told["max_position_embeddings"])}
+    config = write(c, "phi3", "Phi3ForCausalLM", ROTARY["phi3"], sliding_window=c.windows(1)[0], resid_pdrop=c.dropout)
+    config.pop("head_dim")
+    scaled = config.get("rope_scaling", {})
+    return {**config, LENGTH: scaled.pop(LENGTH, config["max_position_embeddings"])}
 
 
 FAMILY = Family(

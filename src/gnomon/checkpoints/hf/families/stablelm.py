@@ -27,12 +27,12 @@ def read(keys: Keys) -> ModelConfig:
 
 def write(c: ModelConfig) -> dict[str, Any]:
     """As StableLM; the rotary share is always said, because its code takes a quarter where it is not."""
-    told = write_llama(
+    config = write_llama(
         c, "stablelm", "StableLmForCausalLM", ROTARY["stablelm"], use_qkv_bias=bool(c.qkv_bias),
         layer_norm_eps=c.norm_eps, use_parallel_residual=c.residual == "one norm", hidden_dropout=c.dropout,
     )  # fmt: skip
-    del told["rms_norm_eps"], told["head_dim"]
-    return {"partial_rotary_factor": 1.0, **told}
+    del config["rms_norm_eps"], config["head_dim"]
+    return {"partial_rotary_factor": 1.0, **config}
 
 
 FAMILY = Family(

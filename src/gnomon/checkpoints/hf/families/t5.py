@@ -28,8 +28,10 @@ def read(keys: Keys, scaled: bool, usual: str) -> ModelConfig:
         raise BadInput(f"{keys.file}: {unknown('feed_forward_proj', act, ACTIVATIONS)}, with or without 'gated-'")
     activation: Any = "gelu_tanh" if gate and act == "gelu" else ACTIVATIONS[act]
     keys.must("is_gated_act", bool(gate))
-    if (said := keys.get("dense_act_fn", str, None)) is not None and ACTIVATIONS.get(said) != activation:
-        raise BadInput(f"{keys.file}: feed_forward_proj and dense_act_fn say different things, {act!r} and {said!r}")
+    if (declared := keys.get("dense_act_fn", str, None)) is not None and ACTIVATIONS.get(declared) != activation:
+        raise BadInput(
+            f"{keys.file}: feed_forward_proj and dense_act_fn say different things, {act!r} and {declared!r}"
+        )
     n_layers = keys.size("num_layers", most=LAYERS)
     return ModelConfig(
         architecture="encoder-decoder", vocab_size=keys.size("vocab_size"), d_model=d_model, n_layers=n_layers,
