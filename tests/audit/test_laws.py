@@ -23,6 +23,7 @@ OPTIONS = {
     "alibi": [{"sides": "split"}],
     "kerple": [{"form": "power"}],
     "hard-alibi": [{"windows": 4}],
+    "xpos": [{"pairing": "interleaved"}, {"scale_base": 0.25}],  # 8 tokens are read at once
 }
 
 

@@ -25,7 +25,7 @@ def numbers(encoding, at):
     if encoding.acts == "input":
         return encoding.vectors(at)
     if encoding.acts == "rotation":
-        return torch.stack(encoding.prepare(at))
+        return torch.stack(encoding.prepare(at)[:2])
     return encoding.bias_tensor(at)
 
 

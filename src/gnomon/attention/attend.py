@@ -6,6 +6,7 @@ from contextvars import ContextVar
 from math import inf
 
 import torch
+from torch.nn import functional as F
 
 from gnomon.attention import kernels
 from gnomon.attention.dense import AttentionSettings, dense, share_heads
@@ -78,8 +79,11 @@ def attend(
         ran.append(name)
     q, k, v = _cleared(q, at), _cleared(k, k_at), _cleared(v, k_at)
     k, v = share_heads(k, q.shape[1]), share_heads(v, q.shape[1])
+    width = v.shape[-1]
+    if name not in ("dense", "content"):
+        q, k, v = _of_one_width(q, k, v)
     with torch.autocast(q.device.type, enabled=False):  # it would round a bias, and far tokens' weights by percents
-        return KERNELS[name](q, k, v, position, at, k_at, settings)
+        return KERNELS[name](q, k, v, position, at, k_at, settings)[..., :width]
 
 
 def _check(q: Float, k: Float, v: Float, position: PositionEncoding | None) -> None:
@@ -220,6 +224,13 @@ def watch() -> Iterator[list[str]]:
         yield ran
     finally:
         _watched.reset(token)
+
+
+def _of_one_width(*given: Float) -> list[Float]:
+    """Queries, keys and values with columns of 0 up to the widest, which change nothing: where values have another
+    width, torch leaves its fused kernels and stores T x S scores."""
+    width = max(x.shape[-1] for x in given)
+    return [x if x.shape[-1] == width else F.pad(x, (0, width - x.shape[-1])) for x in given]
 
 
 def _cleared(x: Float, at: Layout) -> Float:

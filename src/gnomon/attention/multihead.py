@@ -19,7 +19,7 @@ from gnomon.errors import BadValue, checked, must_be, wrong
 from gnomon.kinds import Setting
 from gnomon.layout import Layout, layout_of
 from gnomon.norm import Norm, NormSettings, build_norm
-from gnomon.positions.base import PositionEncoding, Tables, wide
+from gnomon.positions.base import PositionEncoding, Tables
 from gnomon.settings import SharedSettings
 from gnomon.shapes import Float
 from gnomon.trace import Trace
@@ -158,19 +158,25 @@ class MultiHeadAttention(nn.Module):
         """x (B, T, D) at `at` attends to everything at `k_at` (the same tokens, or the cache's and these).
 
         Alone it is `attention(x)`. position: a built encoding that acts in attention, None for none; tables: what its
-        `prepare` gave where several layers share it; at: 0..T-1 where it is not given. With a cache,
+        `prepare_for` gave where several layers share it; at: 0..T-1 where it is not given. With a cache,
         `k_at = cache.extend(at)` comes before and `cache.commit()` after it.
         """
         position, at, k_at = self._placed(x, position, at, k_at, cache, trace)
         if tables is None:
-            tables = position.prepare(at, wide(x.dtype))
+            tables = position.prepare_for(at, k_at, x.dtype)
         q, (k, v) = self.queries(x), self.keys_values(x)
         q, k = position.query(q, tables), position.key(k, tables)
         if cache is not None:
             k, v = cache.update(layer, k, v)
+        done, seen = [], []
+        for part, keys in position.read(k, tables):
+            here = at if part == slice(None) else at.tokens(part)
+            done.append(self.attend(q[:, :, part], keys, v, position, here, k_at))
+            if trace is not None:
+                seen.append(self.weights(q[:, :, part], keys, position, here, k_at))
         if trace is not None:
-            trace.add_attention(self.weights(q, k, position, at, k_at))
-        return self.attend(q, k, v, position, at, k_at)
+            trace.add_attention(torch.cat(seen, 2))
+        return done[0] if len(done) == 1 else torch.cat(done, 1)
 
     def _placed(
         self,

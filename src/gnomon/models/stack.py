@@ -22,7 +22,6 @@ from gnomon.layout import Layout
 from gnomon.models.config import ModelConfig
 from gnomon.norm import Norm, build_norm
 from gnomon.positions import PositionEncoding, Spec
-from gnomon.positions.base import wide
 from gnomon.shapes import Float
 from gnomon.trace import Trace
 
@@ -56,7 +55,7 @@ class Stack(nn.Module):
         """x (B, T, D) at `at` -> (B, T, D). Keys sit at `k_at`: these tokens, after those that the cache holds."""
         if trace is not None:
             trace.add_hidden(x)
-        tables = [position.prepare(at, wide(x.dtype)) for position in self.encodings()]
+        tables = [position.prepare_for(at, k_at, x.dtype) for position in self.encodings()]
         beside = () if memory is None else (memory,)
         for layer, block in enumerate(self.blocks):
             n = self._of_layer[layer]

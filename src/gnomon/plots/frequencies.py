@@ -74,7 +74,7 @@ def scores(
     """
     w = words("plots", lang)
     check_drawable(2 * POINTS * draws * d_head, f"{draws} scores of heads of width {d_head}")
-    encoding = built(position, "rotation", d_head=d_head)
+    encoding = built(position, "rotation", d_head=d_head, n_heads=1)
     width = encoding.d_head or d_head
     rng = torch.Generator().manual_seed(seed)
     q, k = torch.randn(2, draws, width, generator=rng, dtype=torch.float64)
@@ -114,14 +114,21 @@ def distances(furthest: int, points: int = POINTS) -> npt.NDArray[np.int64]:
     return np.unique(np.concatenate([[0], steps]))
 
 
+@torch.no_grad()
 def against_distance(encoding: PositionEncoding, q: Float, k: Float, distance: npt.NDArray[np.int64]) -> Float:
-    """q, k (N, C) -> scores (N, R) over |q| |k|: the query sits `distance` tokens after its key, which sits at 0."""
-    late = torch.as_tensor(distance)[None]
-    start = torch.zeros_like(late)
-    q_at, k_at = (Layout(pos, pos, None, pos + 1) for pos in (late, start))
-    turned_q = encoding.query(q[None, :, None].expand(1, -1, len(distance), -1), encoding.prepare(q_at, q.dtype))
-    turned_k = encoding.key(k[None, :, None].expand(1, -1, len(distance), -1), encoding.prepare(k_at, k.dtype))
-    cosine: Float = (turned_q * turned_k).sum(-1)[0] / (q.norm(dim=-1) * k.norm(dim=-1))[:, None]
+    """q, k (N, C) -> scores (N, R) over |q| |k|: the query sits `distance` tokens after its key, which sits at 0; with
+    heads that differ, each takes some of the draws."""
+    pairs = torch.stack([torch.zeros(len(distance), dtype=torch.long), torch.as_tensor(distance)], 1)
+    k_at = Layout(pairs, pairs, None, pairs + 1)
+    N, any_number = len(q), type(encoding).heads is PositionEncoding.heads
+    heads = N if any_number else encoding.heads()
+    found = []
+    for start in range(0, N, heads):
+        index = torch.arange(start, start + heads) % N
+        here_q, here_k = (x[index, None].expand(len(distance), -1, n, -1) for x, n in ((q, 1), (k, 2)))
+        turned_q, turned_k = encoding.turned(here_q, here_k, k_at.tokens(slice(1, None)), k_at)
+        found.append((turned_q[:, :, 0] * turned_k[:, :, 0]).sum(-1).T)
+    cosine: Float = torch.cat(found)[:N] / (q.norm(dim=-1) * k.norm(dim=-1))[:, None]
     return cosine
 
 

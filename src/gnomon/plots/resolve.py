@@ -23,7 +23,7 @@ def turning(position: Position, **sizes: object) -> PositionEncoding:
     cls = type(chosen) if isinstance(chosen, PositionEncoding) else encoding(chosen.name)
     if cls.frequencies is PositionEncoding.frequencies:
         raise BadValue(f"{chosen.name} has no wavelengths, for no pair of its channels turns; rope and sinusoidal do")
-    return built(chosen, "input", "rotation", **sizes)
+    return built(chosen, "input", "rotation", n_heads=1, **sizes)  # heads turn alike
 
 
 def is_trained(position: Position) -> bool:

@@ -227,8 +227,7 @@ def _first_scores(model: DecoderOnly, ids: Int) -> Float:
     assert isinstance(attention, MultiHeadAttention)
     x = block.get_submodule("around_attention.norm")(model.input(ids, at))
     q, (k, _) = attention.queries(x), attention.keys_values(x)
-    tables = position.prepare(at, torch.float64)
-    q, k = position.query(q, tables), position.key(k, tables)
+    q, k = position.turned(q, k, at)
     return position.scores(q, k, at, at, visible(at, at, causal=False), attention.d_head**-0.5)
 
 

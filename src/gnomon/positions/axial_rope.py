@@ -17,10 +17,10 @@ import torch
 
 from gnomon.errors import BadValue, checked, must_be
 from gnomon.glossary import message
-from gnomon.layout import Layout, Positions
+from gnomon.layout import Layout
 from gnomon.positions.base import PositionEncoding, Tables
 from gnomon.positions.frequencies import check_base, pair_angles, turns
-from gnomon.positions.rope import Pairing, RoPE, rotated
+from gnomon.positions.rope import Pairing, RoPE
 from gnomon.positions.scaling import plain_frequencies
 from gnomon.shapes import Float
 
@@ -70,10 +70,6 @@ class AxialRoPE(PositionEncoding):
     def rotate(self, x: Float, tables: Tables) -> Float:
         """x (B, H, T, C) with every pair turned by the coordinate that it reads."""
         return self.rope.rotate(x, tables)
-
-    def apply(self, q: Any, k: Any = None, position_ids: Layout | Positions | None = None) -> Any:
-        """Rotate q and k of your own attention, as `RoPE.apply` does: `axial.apply(q, k, Layout.grid(14, 14))`."""
-        return super().apply(q) if k is None and callable(q) else rotated(self, q, k, position_ids)
 
     def describe(self, trained: int | None = None) -> list[str]:
         """How the channels are shared out, and the turns of one axis."""

@@ -104,6 +104,25 @@ class PositionEncoding(nn.Module):
         """Place 2, for methods that treat queries and keys alike."""
         return x
 
+    def prepare_for(self, at: Layout, k_at: Layout, dtype: torch.dtype = torch.float32) -> Tables:
+        """Place 2: the tables of a forward whose queries, of this dtype, sit at `at`, and all keys at `k_at`, which
+        ends with `at`. For methods that turn keys when they are read; the others need tables of the new tokens only."""
+        return self.prepare(at, wide(dtype))
+
+    def read(self, k: Float, tables: Tables) -> Iterator[tuple[slice, Float]]:
+        """Place 2, after the cache: parts of the queries, and the keys (B, K, S, C') that each is multiplied with, made
+        of those that a cache holds, (B, K, S, C). All queries are one part, unless numbers would overflow."""
+        yield slice(None), k
+
+    def turned(self, q: Float, k: Float, at: Layout, k_at: Layout | None = None) -> tuple[Float, Float]:
+        """Place 2, all of it: queries (B, H, T, C) and keys (B, K, S, C) as they are multiplied, without a cache."""
+        tables = self.prepare_for(at, at if k_at is None else k_at, q.dtype)
+        held = self.key(k, tables if k_at is None else self.prepare(k_at, wide(k.dtype)))
+        (_, keys), *more = self.read(held, tables)
+        if more:
+            raise BadValue(f"{self.name} cannot turn queries that are so far apart at once: give it fewer of them")
+        return self.query(q, tables), keys
+
     def bias(self, h: Tensor, q: Int, k: Int) -> Float | None:
         """Place 3: what is added to the scaled score of head h between positions q and k.
 
@@ -131,7 +150,7 @@ class PositionEncoding(nn.Module):
         """The encoding as a layer. Positions are 0..T-1, or those of `at`: a Layout, or bare positions (T,) or (B, T).
 
         input     x (B, T, D)     -> x + vectors
-        rotation  x (B, H, T, C)  -> x rotated
+        rotation  x (B, H, T, C)  -> x turned as queries are
         score     x (B, H, T, S)  -> scores + bias; queries are the last T of the S positions
         """
         shape = {
@@ -156,9 +175,25 @@ class PositionEncoding(nn.Module):
                 raise BadValue(f"{self.name} was built for d_model={vectors.shape[-1]}, got tokens of {x.shape[-1]}")
             return x if vectors is None else x + vectors.to(x.dtype)
         if self.acts == "rotation":
-            return self.rotate(x, self.prepare(at, dtype))
+            return self.query(x, self.prepare(at, dtype))
         bias = self.bias_tensor(at.tokens(slice(-x.shape[-2], None)), at, x.shape[1], dtype)
         return x if bias is None else (x.to(dtype) + bias).to(x.dtype)
+
+    def apply(self, q: Any, k: Any = None, position_ids: Layout | Positions | None = None) -> Any:
+        """Place 2 in your own attention: q (B, H, T, C) and k (B, K, T, C) as they are multiplied, at `position_ids`
+        (B, T) or (T,), else 0..T-1.
+
+        With one argument it is torch's `Module.apply(fn)`, which a parent module calls on its children.
+        """
+        if k is None and callable(q):
+            return super().apply(q)
+        for name, x in (("q", q), ("k", k)):
+            if not isinstance(x, Tensor) or x.dim() != 4 or not x.is_floating_point():
+                how = f"{self.name}.apply(q, k)"
+                raise wrong(name, x, "a floating-point tensor, (batch, heads, tokens, d_head)", how)
+        if q.shape[2] != k.shape[2]:
+            raise BadValue(f"queries are {q.shape[2]} tokens long and keys {k.shape[2]}: rotate each where it is made")
+        return self.turned(q, k, layout_of(position_ids, q.shape[0], q.shape[2], q.device, "position_ids", True))
 
     def bias_tensor(
         self, q_at: Layout, k_at: Layout | None = None, n_heads: int | None = None, dtype: torch.dtype = torch.float32
@@ -247,7 +282,7 @@ class PositionEncoding(nn.Module):
 #: where the hooks of a class take effect
 _PLACES: Mapping[str, Acts] = {
     "vectors": "input", "query": "rotation", "key": "rotation", "rotate": "rotation",
-    "bias": "score", "scores": "score", "values": "score",
+    "read": "rotation", "bias": "score", "scores": "score", "values": "score",
 }  # fmt: skip
 
 

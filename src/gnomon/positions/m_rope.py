@@ -17,9 +17,9 @@ import torch
 
 from gnomon.errors import BadValue, checked, wrong
 from gnomon.glossary import message
-from gnomon.layout import Layout, Positions
+from gnomon.layout import Layout
 from gnomon.positions.base import PositionEncoding, Tables
-from gnomon.positions.rope import Pairing, RoPE, rotated
+from gnomon.positions.rope import Pairing, RoPE
 from gnomon.positions.scaling import Scaling
 from gnomon.shapes import Float, Int
 
@@ -93,10 +93,6 @@ class MRoPE(PositionEncoding):
     def rotate(self, x: Float, tables: Tables) -> Float:
         """x (B, H, T, C) with every pair turned by the coordinate that it reads."""
         return self.rope.rotate(x, tables)
-
-    def apply(self, q: Any, k: Any = None, position_ids: Layout | Positions | None = None) -> Any:
-        """Rotate q and k of your own attention, as `RoPE.apply` does."""
-        return super().apply(q) if k is None and callable(q) else rotated(self, q, k, position_ids)
 
     def describe(self, trained: int | None = None) -> list[str]:
         """How many pairs each axis has, and RoPE's own sentences."""

@@ -15,10 +15,10 @@ import torch
 
 from gnomon.errors import BadValue, checked, must_be
 from gnomon.glossary import message
-from gnomon.layout import Layout, Positions
+from gnomon.layout import Layout
 from gnomon.positions.base import PositionEncoding, Tables
 from gnomon.positions.frequencies import check_base
-from gnomon.positions.rope import Pairing, RoPE, rotated
+from gnomon.positions.rope import Pairing, RoPE
 from gnomon.shapes import Float
 
 
@@ -58,10 +58,6 @@ class PRoPE(PositionEncoding):
     def rotate(self, x: Float, tables: Tables) -> Float:
         """x (B, H, T, C) with its fastest pairs turned."""
         return self.rope.rotate(x, tables)
-
-    def apply(self, q: Any, k: Any = None, position_ids: Layout | Positions | None = None) -> Any:
-        """Rotate q and k of your own attention, as `RoPE.apply` does."""
-        return super().apply(q) if k is None and callable(q) else rotated(self, q, k, position_ids)
 
     def describe(self, trained: int | None = None) -> list[str]:
         """How many pairs stand still, and RoPE's own sentences about the others."""

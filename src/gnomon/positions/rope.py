@@ -12,9 +12,9 @@ from typing import Any, ClassVar, Literal, get_args
 
 import torch
 
-from gnomon.errors import BadValue, checked, must_be, unknown, wrong
+from gnomon.errors import BadValue, checked, must_be, unknown
 from gnomon.glossary import message
-from gnomon.layout import Layout, Positions, layout_of
+from gnomon.layout import Layout, Positions
 from gnomon.positions.base import PositionEncoding, Tables, wide
 from gnomon.positions.frequencies import angles, check_base, pair_angles, turns
 from gnomon.positions.scaling import SCALINGS, Scaling, how_to_ask, plain_frequencies
@@ -150,31 +150,10 @@ class RoPE(PositionEncoding):
         cos, sin = tables
         return sin[:, 0], cos[:, 0]
 
-    def apply(self, q: Any, k: Any = None, position_ids: Layout | Positions | None = None) -> Any:
-        """Rotate q (B, H, T, C) and k (B, K, T, C) of your own attention; `position_ids` (B, T) or (T,), else 0..T-1.
-
-        With one argument it is torch's `Module.apply(fn)`, which a parent module calls on its children.
-        """
-        return super().apply(q) if k is None and callable(q) else rotated(self, q, k, position_ids)
-
     def extra_repr(self) -> str:
         """Shown by print(module)."""
         scaled = "" if self.scaling is None else f", scaling={self.scaling}"
         return f"d_head={self.d_head}, rotary_dim={self.rotary_dim}, base={self.base:g}, pairing={self.pairing}{scaled}"
-
-
-def rotated(
-    position: PositionEncoding, q: Float, k: Float, position_ids: Layout | Positions | None
-) -> tuple[Float, Float]:
-    """q (B, H, T, C) and k (B, K, T, C) rotated by an encoding, for people's own attention."""
-    for name, x in (("q", q), ("k", k)):
-        if not isinstance(x, torch.Tensor) or x.dim() != 4 or not x.is_floating_point():
-            raise wrong(name, x, "a floating-point tensor, (batch, heads, tokens, d_head)", "rope.apply(q, k)")
-    if q.shape[2] != k.shape[2]:
-        raise BadValue(f"queries are {q.shape[2]} tokens long and keys {k.shape[2]}: rotate each where it is made")
-    at = layout_of(position_ids, q.shape[0], q.shape[2], q.device, "position_ids", takes_positions=True)
-    tables = position.prepare(at, wide(q.dtype))
-    return position.query(q, tables), position.key(k, tables)
 
 
 def pairing_order(d: int, to: Pairing, heads: int = 1) -> Int:
@@ -196,4 +175,4 @@ def pairing_order(d: int, to: Pairing, heads: int = 1) -> Int:
     return (torch.arange(heads)[:, None] * d + one.reshape(1, d)).flatten()
 
 
-__all__ = ["Pairing", "RoPE", "pairing_order", "rotated"]
+__all__ = ["Pairing", "RoPE", "pairing_order"]

@@ -43,14 +43,24 @@ def tables(position: PositionEncoding, at: Layout) -> Float:
     parts = [v.float() for v in [position.vectors(at)] if v is not None]
     if position.acts == "rotation":
         x = torch.linspace(-1, 1, N_HEADS * D_HEAD).view(1, N_HEADS, 1, D_HEAD).expand(-1, -1, at.shape[1], -1)
-        turn = position.prepare(at)
-        parts += [position.query(x, turn), position.key(x, turn)]
+        parts += list(turned(position, x, at))
     if position.acts == "score":
         bias = position.bias_tensor(at, n_heads=N_HEADS)
         parts += [] if bias is None else [bias]
     if not parts:
         raise NotApplicable(f"{position.name} makes no tables")
     return joined(*parts)
+
+
+def turned(position: PositionEncoding, x: Float, at: Layout) -> tuple[Float, Float]:
+    """x (1, H, T, C) as queries and as keys are turned to be multiplied. Under an encoding whose numbers hold for a
+    stretch of positions only, each token is turned for itself."""
+    try:
+        return position.turned(x, x, at)
+    except BadValue:
+        one = [at.tokens(slice(t, t + 1)) for t in range(at.shape[1])]
+        pairs = [position.turned(x[:, :, t : t + 1], x[:, :, t : t + 1], where) for t, where in enumerate(one)]
+        return torch.cat([q for q, _ in pairs], 2), torch.cat([k for _, k in pairs], 2)
 
 
 @law("casting moves no position", shown_by="sinusoidal, rope, alibi, t5")
@@ -135,6 +145,8 @@ def turning(s: Subject) -> PositionEncoding:
 def rotations_keep_norms(s: Subject) -> Evidence:
     """A rotated query or key is as long as it was."""
     position, at = turning(s), row(torch.tensor([FAR]))
+    if type(position).read is not PositionEncoding.read:
+        raise NotApplicable(f"{position.name} makes something else of keys when they are read")
     x, turn = s.normal(1, N_HEADS, len(FAR), D_HEAD), position.prepare(at)
     got = [position.query(x, turn).norm(dim=-1), position.key(x, turn).norm(dim=-1)]
     return Evidence(joined(*got), joined(x.norm(dim=-1), x.norm(dim=-1)))

@@ -185,20 +185,20 @@ def attention_is_its_equation(s: Subject) -> Evidence:
     adorned = {"qk_norm": True, "softcap": 2.0, "sinks": True, "window": 3, "sink_tokens": 1}
     both = [attention_of(s), attention_of(s, **adorned), attention_of(s, qk_norm="joint")]
     at = Layout.dense(1, 9)
-    got = [attention(x, position, position.prepare(at), at, at) for attention in both]
+    got = [attention(x, position, at=at, k_at=at) for attention in both]
     return Evidence(joined(*got), joined(*(by_hand(attention, position, x) for attention in both)))
 
 
 def by_hand(attention: MultiHeadAttention, position: PositionEncoding, x: Float) -> Float:
     """The attention of x (1, n, D), one score at a time."""
-    n, turn = x.shape[1], position.prepare(Layout.dense(1, x.shape[1]))
+    n = x.shape[1]
     q, k, v = (w(x)[0] for w in (attention.q, attention.k, attention.v))
     if attention.joint_norm:
         q, k = attention.q_norm(q), attention.k_norm(k)
     q, k, v = (y.view(n, -1, D_HEAD).transpose(0, 1) for y in (q, k, v))
     if not attention.joint_norm:
         q, k = attention.q_norm(q), attention.k_norm(k)
-    q, k = position.query(q[None], turn)[0].double(), position.key(k[None], turn)[0].double()
+    q, k = (y[0].double() for y in position.turned(q[None], k[None], Layout.dense(1, n)))
     heads = []
     for h in range(N_HEADS):
         shared = h // (N_HEADS // 2)
