@@ -32,6 +32,7 @@ BLOCKS = [
     {"residual_scale": 0.3, "head_softcap": 3.0, "head_scale": 0.5}, {"softcap": 2.0}, {"sinks": True},
     {"sink_tokens": 2}, {"window": [3, None], "sink_tokens": 1},
     {"softcap": 3.0, "sinks": True, "qk_norm": True, "window": [None, 4], "sink_tokens": 2},
+    {"experts": {"n_experts": 4, "shared": 8, "dense_layers": [1]}},
 ]  # fmt: skip
 
 

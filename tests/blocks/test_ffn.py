@@ -55,3 +55,16 @@ def test_gated_or_not_the_default_width_costs_about_as_much(d_model):
 def test_an_unknown_activation_names_the_nearest():
     with pytest.raises(gn.BadValue, match="unknown activation 'rleu': did you mean 'relu'"):
         FeedForward(8, 8, "rleu")
+
+
+def test_the_clamped_gate_is_the_published_one():
+    """gpt-oss: min(g, 7) sigmoid(1.702 min(g, 7)) (clamp(u, -7, 7) + 1), a function of both that needs a gate."""
+    ffn, x = FeedForward(8, 20, "clamped_swish", gated=True), 30 * torch.randn(2, 5, 8)
+    gate, up = x @ ffn.gate.weight.T + ffn.gate.bias, x @ ffn.up.weight.T + ffn.up.bias
+    assert gate.max() > 7
+    assert up.abs().max() > 7
+    g = torch.where(gate > 7, 7.0, gate)
+    want = (torch.where(up.abs() > 7, 7 * up.sign(), up) + 1) * g / (1 + torch.exp(-1.702 * g))
+    torch.testing.assert_close(ffn(x), want @ ffn.down.weight.T + ffn.down.bias)
+    with pytest.raises(gn.BadValue, match="set gated=True"):
+        FeedForward(8, 20, "clamped_swish")

@@ -11,6 +11,7 @@ from torch import nn
 
 from gnomon.attention.cache import Cache
 from gnomon.attention.multihead import MultiHeadAttention
+from gnomon.blocks.experts import MixtureOfExperts
 from gnomon.blocks.ffn import FeedForward
 from gnomon.blocks.residual import Around, PreNorm
 from gnomon.errors import BadValue
@@ -26,7 +27,7 @@ class Block(nn.Module):
     def __init__(
         self,
         attention: MultiHeadAttention,
-        ffn: FeedForward,
+        ffn: FeedForward | MixtureOfExperts,
         around_attention: Around,
         around_ffn: Around,
     ) -> None:
@@ -61,7 +62,11 @@ class ParallelBlock(Block):
     2.1)."""
 
     def __init__(
-        self, attention: MultiHeadAttention, ffn: FeedForward, around_attention: Around, around_ffn: Around
+        self,
+        attention: MultiHeadAttention,
+        ffn: FeedForward | MixtureOfExperts,
+        around_attention: Around,
+        around_ffn: Around,
     ) -> None:
         if not (isinstance(around_attention, PreNorm) and isinstance(around_ffn, PreNorm)):
             raise BadValue("sublayers side by side add to the stream: take placement 'pre' or 'sandwich', not 'post'")

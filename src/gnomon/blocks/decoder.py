@@ -8,6 +8,7 @@ x = x + ffn(norm(x))
 from torch import nn
 
 from gnomon.attention import Cache, CrossAttention, Memory, MultiHeadAttention
+from gnomon.blocks.experts import MixtureOfExperts
 from gnomon.blocks.ffn import FeedForward
 from gnomon.blocks.residual import Around
 from gnomon.layout import Layout
@@ -23,7 +24,7 @@ class DecoderBlock(nn.Module):
         self,
         attention: MultiHeadAttention,
         cross: CrossAttention,
-        ffn: FeedForward,
+        ffn: FeedForward | MixtureOfExperts,
         around_attention: Around,
         around_cross: Around,
         around_ffn: Around,

@@ -2,27 +2,41 @@
 
 FFN(x) = act(x W1 + b1) W2 + b2                (Vaswani et al. 2017, section 3.3; act = ReLU there, GELU in GPT-2)
 gated    (act(x W_gate) * (x W_up)) W_down     (Shazeer 2020, arXiv:2002.05202; SwiGLU when act = SiLU)
+
+clamped_swish    min(g, 7) sigmoid(1.702 min(g, 7)) * (min(max(u, -7), 7) + 1) with g = x W_gate + b_gate and
+                 u = x W_up + b_up; gated only (gpt-oss, OpenAI 2025, arXiv:2508.10925, section 2.2, and its code)
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+import torch
 from torch import nn
 from torch.nn import functional as F
 
-from gnomon.errors import unknown
+from gnomon.errors import BadValue, unknown
 from gnomon.kinds import Setting
 from gnomon.settings import SharedSettings
 from gnomon.shapes import Float
 
-Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
+Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "clamped_swish"]
 _ACTIVATIONS: dict[str, Callable[[Float], Float]] = {
     "relu": F.relu,
     "gelu": F.gelu,
     "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
     "silu": F.silu,
 }
+LIMIT, SLOPE = 7.0, 1.702  # of clamped_swish
+
+
+def clamped_swish(gate: Float, up: Float) -> Float:
+    """gpt-oss's gate over what it lets through."""
+    g = gate.clamp(max=LIMIT)
+    return g * torch.sigmoid(SLOPE * g) * (up.clamp(-LIMIT, LIMIT) + 1)
+
+
+_GATES: dict[str, Callable[[Float, Float], Float]] = {"clamped_swish": clamped_swish}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +46,9 @@ class FeedForwardSettings(SharedSettings):
     d_ff: Annotated[
         int | None, Setting("hidden width; default 4 d_model, or 8/3 d_model when gated", least=1, most=2**24)
     ] = None
-    activation: Annotated[Activation, Setting("gelu is the exact one, gelu_tanh is GPT-2's")] = "gelu"
+    activation: Annotated[
+        Activation, Setting("gelu is the exact one, gelu_tanh is GPT-2's, clamped_swish gpt-oss's gate")
+    ] = "gelu"
     gated: Annotated[
         bool, Setting("act(x W_gate) * (x W_up) instead of act(x W_up)", source="Shazeer 2020, arXiv:2002.05202")
     ] = False
@@ -44,10 +60,12 @@ class FeedForward(nn.Module):
     def __init__(
         self, d_model: int, d_ff: int, activation: Activation = "gelu", gated: bool = False, bias: bool = True
     ) -> None:
-        """d_ff: hidden width. activation: relu, gelu (exact), gelu_tanh (GPT-2) or silu."""
+        """d_ff: hidden width. activation: relu, gelu (exact), gelu_tanh (GPT-2), silu; clamped_swish when gated."""
         super().__init__()
-        if activation not in _ACTIVATIONS:
-            raise unknown("activation", activation, _ACTIVATIONS)
+        if activation not in (known := {**_ACTIVATIONS, **_GATES}):
+            raise unknown("activation", activation, known)
+        if activation in _GATES and not gated:
+            raise BadValue(f"{activation} is a function of a gate and of what it lets through: set gated=True")
         self.activation = activation
         self.up = nn.Linear(d_model, d_ff, bias)
         self.gate = nn.Linear(d_model, d_ff, bias) if gated else None
@@ -55,9 +73,15 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Float) -> Float:
         """Each token on its own."""
-        act = _ACTIVATIONS[self.activation]
-        h = act(self.up(x)) if self.gate is None else act(self.gate(x)) * self.up(x)
-        return self.down(h)  # type: ignore[no-any-return]
+        return self.down(self._hidden(x))  # type: ignore[no-any-return]
+
+    def _hidden(self, x: Float) -> Float:
+        if self.gate is None:
+            return _ACTIVATIONS[self.activation](self.up(x))
+        if self.activation in _GATES:
+            return _GATES[self.activation](self.gate(x), self.up(x))
+        h: Float = _ACTIVATIONS[self.activation](self.gate(x)) * self.up(x)
+        return h
 
     def extra_repr(self) -> str:
         """Shown by print(module)."""

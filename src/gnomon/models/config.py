@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from typing import Annotated, Any, Literal
 
 from gnomon.attention.multihead import MultiHeadSettings
-from gnomon.blocks.ffn import FeedForwardSettings
+from gnomon.blocks.experts import MixtureSettings, as_experts
 from gnomon.blocks.residual import ResidualSettings
 from gnomon.embed.heads import LogitSettings
 from gnomon.embed.input import InputSettings
@@ -101,7 +101,7 @@ class Settings(  # in the order of help from below
     LogitSettings,
     InputSettings,
     ResidualSettings,
-    FeedForwardSettings,
+    MixtureSettings,
     MultiHeadSettings,
     PositionSettings,
     Sizes,
@@ -170,6 +170,7 @@ class ModelConfig(Settings):
         """Raise BadValue for a value that no model can have; settle what has several notations or depends on others."""
         object.__setattr__(self, "position", as_position(self.position))
         object.__setattr__(self, "window", as_window(self.window))
+        object.__setattr__(self, "experts", as_experts(self.experts))
         for key, kind in kinds_of(ModelConfig).items():
             must_be(key, getattr(self, key), kind)
         if self.sink_tokens and self.window is None:
@@ -183,6 +184,7 @@ class ModelConfig(Settings):
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
         saved = [spec.to_dict() for spec in self.specs]
         plain["position"] = saved[0] if isinstance(self.position, Spec) else saved
+        plain["experts"] = None if self.mixture is None else self.mixture.to_dict()
         plain["window"] = self.window if self.window is None or isinstance(self.window, int) else list(self.window)
         return plain
 

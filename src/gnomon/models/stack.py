@@ -11,6 +11,7 @@ from gnomon.blocks import (
     Block,
     DecoderBlock,
     FeedForward,
+    MixtureOfExperts,
     OneNormBlock,
     ParallelBlock,
     PreNorm,
@@ -33,7 +34,8 @@ class Stack(nn.Module):
         """per_layer: the encoding that acts in each layer's attention; equal ones become one module."""
         super().__init__()
         build = _decoder_block if cross else _block
-        self.blocks = nn.ModuleList(build(config, causal, window) for window in config.windows(len(per_layer)))
+        windows = enumerate(config.windows(len(per_layer)))
+        self.blocks = nn.ModuleList(build(config, causal, window, layer) for layer, window in windows)
         ends_in_norm = config.placement == "post"
         self.norm = nn.Identity() if ends_in_norm else build_norm(config.norm, config.d_model, config.norm_eps)
         init_linears(self.blocks, config.init_std, len(per_layer))
@@ -113,27 +115,33 @@ def _attention(c: ModelConfig) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _block(c: ModelConfig, causal: bool, window: int | None) -> Block:
+def _block(c: ModelConfig, causal: bool, window: int | None, layer: int) -> Block:
     sink_tokens = 0 if window is None else c.sink_tokens
     attention = MultiHeadAttention(**_attention(c), causal=causal, window=window, sink_tokens=sink_tokens)
     around, settings = placement(c.placement), (c.norm_eps, c.dropout, c.residual_scale)
     first = around(c.d_model, c.norm, *settings)
     if c.residual == "one norm":
-        return OneNormBlock(attention, _ffn(c), first, PreNorm(c.d_model, None, *settings))
+        return OneNormBlock(attention, _ffn(c, layer), first, PreNorm(c.d_model, None, *settings))
     wired = ParallelBlock if c.residual == "parallel" else Block
-    return wired(attention, _ffn(c), first, around(c.d_model, c.norm, *settings))
+    return wired(attention, _ffn(c, layer), first, around(c.d_model, c.norm, *settings))
 
 
-def _decoder_block(c: ModelConfig, causal: bool, window: int | None) -> DecoderBlock:
-    plain = _block(c, causal, window)
+def _decoder_block(c: ModelConfig, causal: bool, window: int | None, layer: int) -> DecoderBlock:
+    plain = _block(c, causal, window, layer)
     cross = CrossAttention(**_attention(c), causal=False)
     around = placement(c.placement)(c.d_model, c.norm, c.norm_eps, c.dropout, c.residual_scale)
     return DecoderBlock(plain.attention, cross, plain.ffn, plain.around_attention, around, plain.around_ffn)
 
 
-def _ffn(c: ModelConfig) -> FeedForward:
+def _ffn(c: ModelConfig, layer: int) -> FeedForward | MixtureOfExperts:
     d_ff = default_width(c.d_model, c.gated) if c.d_ff is None else c.d_ff
-    return FeedForward(c.d_model, d_ff, c.activation, c.gated, c.bias)
+
+    def plain(width: int) -> FeedForward:
+        return FeedForward(c.d_model, width, c.activation, c.gated, c.bias)
+
+    if c.mixture is None or layer in c.mixture.dense_layers:
+        return plain(d_ff)
+    return MixtureOfExperts(c.d_model, c.mixture, d_ff, plain)
 
 
 __all__ = ["Stack", "init_linears"]

@@ -37,7 +37,7 @@ def drawn(model: Any) -> Any:
         for name, weight in model.named_parameters():
             if not weight.requires_grad:  # a table of sinusoids
                 continue
-            if weight.dim() == 1:
+            if weight.dim() == 1 or name.endswith("proj_bias"):
                 centre = weight.mean().round()  # 1 for the weight of a norm, 0 for a bias
                 weight.copy_(centre + 0.3 * torch.randn_like(weight))
             elif "relative_attention_bias" in name:
@@ -86,6 +86,8 @@ OPT = {name: size for name, size in SIZES.items() if name != "intermediate_size"
 FALCON = {name: size for name, size in OPT.items() if name != "ffn_dim"} | {"ffn_hidden_size": 48}
 LATE = {"pad_token_id": 1, "max_position_embeddings": 66}  # whose positions begin with row 2
 GQA = {"num_key_value_heads": 2}
+FEW = {"num_experts": 5, "num_experts_per_tok": 2}
+SPARSE = FEW | {"moe_intermediate_size": 20}
 #: family -> what its classes are called, the class with a head, and sizes
 FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "llama": ("Llama", "ForCausalLM", SIZES),
@@ -126,6 +128,11 @@ FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "mt5": ("MT5", "ForConditionalGeneration", T5),
     "mbart": ("MBart", "ForConditionalGeneration", BART),
     "pegasus": ("Pegasus", "ForConditionalGeneration", BART),
+    "mixtral": ("Mixtral", "ForCausalLM", SIZES | GQA | {"num_local_experts": 5}),
+    "qwen2_moe": ("Qwen2Moe", "ForCausalLM", SIZES | GQA | SPARSE | {"shared_expert_intermediate_size": 24}),
+    "qwen3_moe": ("Qwen3Moe", "ForCausalLM", SIZES | GQA | SPARSE | {"head_dim": 12}),
+    "gpt_oss": ("GptOss", "ForCausalLM", SIZES | GQA | FEW | {"head_dim": 12, "sliding_window": 7}),
+    "olmoe": ("Olmoe", "ForCausalLM", SIZES | GQA | FEW),
 }  # fmt: skip
 
 
@@ -232,6 +239,23 @@ DECODERS += [
     case("glm4", "all rotated, no biases", attention_bias=False, rope_parameters=rope(partial_rotary_factor=1.0)),
     case("ernie4_5", "tied"),
     case("ernie4_5", "biases, own head", use_bias=True, **APART),
+]  # fmt: skip
+ONE_DENSE = {"num_hidden_layers": 3, "mlp_only_layers": [1]}
+DECODERS += [
+    case("mixtral", "two of five experts"),
+    case("mixtral", "three of four, a window, tied", num_local_experts=4, num_experts_per_tok=3, sliding_window=7,
+         **ALIKE),
+    case("qwen2_moe", "a shared expert"),
+    case("qwen2_moe", "a layer without, a window below, normalised", norm_topk_prob=True, max_window_layers=2,
+         **ONE_DENSE, **SWITCHED),
+    case("qwen3_moe", "not normalised"),
+    case("qwen3_moe", "every other layer without, normalised, a window, biases", decoder_sparse_step=2,
+         norm_topk_prob=True, attention_bias=True, **SWITCHED, **ALIKE),
+    case("gpt_oss", "a window below", rope_parameters=CUT | {"rope_theta": 150000.0}),
+    case("gpt_oss", "no window, no biases in attention", layer_types=[TYPES[0]] * 2, attention_bias=False,
+         rope_parameters=rope(), **ALIKE),
+    case("olmoe", "not normalised"),
+    case("olmoe", "normalised, biases, tied", norm_topk_prob=True, attention_bias=True, num_key_value_heads=4, **ALIKE),
 ]  # fmt: skip
 HEADS = ("ForMaskedLM", "Model", "ForTokenClassification", "ForSequenceClassification")
 ENCODERS = [

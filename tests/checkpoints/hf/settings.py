@@ -29,6 +29,11 @@ OTHERS: dict[str, list[Any]] = {
     "pooling": ["first", "mean"], "pooler": [True, False],
 }  # fmt: skip
 TOGETHER = [{"sink_tokens": 2, "window": 5}, {"combine": "concat", "position_dim": 8}]
+EXPERTS = {"n_experts": 3, "top_k": 2, "d_ff": 20, "shared": 16, "shared_gate": True}
+OTHERS["experts"] = [
+    None, EXPERTS, EXPERTS | {"top_k": 1}, EXPERTS | {"normalised": False}, EXPERTS | {"router_bias": True},
+    EXPERTS | {"shared": 0, "shared_gate": False}, EXPERTS | {"shared_gate": False}, EXPERTS | {"dense_layers": [0]},
+]  # fmt: skip
 TOGETHER += [{"head": head, "n_classes": 3} for head in ("labels", "classes")]
 
 

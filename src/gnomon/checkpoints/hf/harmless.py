@@ -20,6 +20,7 @@ _REASONS: Mapping[str, str] = {
         attention_dropout activation_dropout embedding_dropout embed_dropout residual_dropout attn_pdrop embd_pdrop
         emb_pdrop layerdrop encoder_layerdrop decoder_layerdrop attention_probs_dropout_prob classifier_dropout
         classif_dropout qa_dropout seq_classif_dropout summary_first_dropout problem_type initializer_factor
+        router_aux_loss_coef output_router_logits router_jitter_noise
         bart.save_step bart.replacing_rate bart.student_encoder_layers bart.student_decoder_layers""",
     "how to write a text with the model; ids that end one are read with the tokenizer": """
         bos_token_id eos_token_id pad_token_id sep_token_id cls_token_id unk_token_id mask_token_id bad_words_ids
@@ -43,7 +44,7 @@ _REASONS: Mapping[str, str] = {
     "a length or a table that this family's code does not look at": """
         gpt2.n_ctx bloom.seq_length bloom.offset_alibi mpt.learned_pos_emb t5.n_positions
         distilbert.sinusoidal_pos_embds marian.extra_pos_embeddings pegasus.extra_pos_embeddings cohere.model_max_length
-        exaone4.sliding_window_pattern smollm3.max_window_layers""",
+        exaone4.sliding_window_pattern smollm3.max_window_layers qwen3_moe.max_window_layers""",
     "an object of settings is no model": "mpt.attn_config.is_encoder_decoder",
     "hidden_activation is what counts": "gemma3_text.hidden_act gemma2.hidden_act",
 }

@@ -81,9 +81,12 @@ def _lost(config: ModelConfig, family: Family, weights: Collection[str]) -> Lost
 def whole(config: ModelConfig) -> ModelConfig:
     """A config with the defaults that depend on other settings filled in."""
     c = config
-    d_head = c.d_model // c.n_heads if c.d_head is None else c.d_head
+    d_head, d_ff = c.d_model // c.n_heads if c.d_head is None else c.d_head, c.d_ff or default_width(c.d_model, c.gated)
+    experts = None if c.mixture is None else c.mixture.within(c.n_layers, d_ff)
+    if experts is not None and not experts.dense_layers:  # no layer has the model's own width
+        d_ff = experts.d_ff or d_ff
     return replace(
-        c, d_head=d_head, n_kv_heads=c.n_kv_heads or c.n_heads, d_ff=c.d_ff or default_width(c.d_model, c.gated),
+        c, experts=experts, d_head=d_head, n_kv_heads=c.n_kv_heads or c.n_heads, d_ff=d_ff,
         qkv_bias=c.bias if c.qkv_bias is None else c.qkv_bias, out_bias=c.bias if c.out_bias is None else c.out_bias,
         attention_scale=d_head**-0.5 if c.attention_scale is None else c.attention_scale,
         n_decoder_layers=c.depth if c.architecture == "encoder-decoder" else None,

@@ -55,6 +55,7 @@ ANY = Rotary(partial=True, renamed={"su": "longrope"})
 ROTARY: Mapping[str, Rotary] = {
     **dict.fromkeys(("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "granite"), Rotary()),
     **dict.fromkeys(("olmo2", "exaone4", "starcoder2", "falcon"), Rotary()),
+    **dict.fromkeys(("qwen2_moe", "qwen3_moe", "olmoe"), Rotary()),
     "smollm3": Rotary(base=2000000.0),
     "gemma3_text": Rotary(base=1000000.0, kind_keys=("rope_type",), beside=False),
     "gemma3_text, layers with a window": Rotary(
@@ -63,6 +64,8 @@ ROTARY: Mapping[str, Rotary] = {
     "cohere": Rotary(base=500000.0, pairing="interleaved"),
     "ernie4_5": Rotary(base=500000.0, pairing="interleaved"),
     "glm4": Rotary(partial=True, kinds=KINDS[:-1], share=0.5, pairing="interleaved"),
+    "mixtral": Rotary(base=1000000.0),
+    "gpt_oss": Rotary(base=150000.0),
     "gptj": Rotary(partial=True, kinds=(), pairing="interleaved"),
     "phi": Rotary(partial=True, kinds=KINDS[:-1], share=0.5),
     "stablelm": Rotary(partial=True, kinds=KINDS[:-1], share=0.25),

@@ -1,6 +1,7 @@
 """Tables of names: which of their tensors holds which of ours, one line each, read in both directions.
 
-A `*` in a name is the number of a layer. A line whose weights the model does not have (a bias, a second norm) is left
+A `*` in a name is the number of a layer, a second one that of an expert; theirs without the second holds all experts
+of the layer. A line whose weights the model does not have (a bias, a second norm) is left
 out; a weight of the model that no line names is an error. What differs between the two is a small object:
 
     Same         one tensor, alike
@@ -9,6 +10,7 @@ out; a weight of the model that no line names is an error. What differs between 
     Stacked      several of ours below one another
     Columns      several of ours side by side, transposed
     PerHead      queries, keys and values of the first head, then those of the second ...
+    PerExpert    one matrix per expert, transposed; several of ours in turn, row by row, in each (gpt-oss)
 
 Every one only moves numbers, so there and back is the same bits.
 """
@@ -136,6 +138,28 @@ class PerHead(Stacked):
         return torch.stack([part.reshape(config.n_heads, -1, *part.shape[1:]) for part in ours], 1).flatten(0, 2)
 
 
+class PerExpert(Transform):
+    """Of each expert `n` matrices of F rows, taken in turn row by row and transposed: (E, ..., n F)."""
+
+    def __init__(self, n: int = 1) -> None:
+        """n: how many of ours an expert has in the tensor."""
+        self.n = n
+
+    def shape(self, ours: Sequence[Shape]) -> Shape:
+        """One axis more, of experts, and the rows last."""
+        rows, *rest = ours[0]
+        return (len(ours) // self.n, *rest, self.n * rows)
+
+    def split(self, theirs: Tensor, ours: Sequence[Shape], config: ModelConfig) -> Sequence[Tensor]:
+        """Every n-th row of an expert is one of ours."""
+        return [_turned(expert)[i :: self.n] for expert in theirs for i in range(self.n)]
+
+    def join(self, ours: Sequence[Tensor], config: ModelConfig) -> Tensor:
+        """Expert by expert."""
+        of_each = (torch.stack(list(ours[i : i + self.n]), 1).flatten(0, 1) for i in range(0, len(ours), self.n))
+        return torch.stack([_turned(expert) for expert in of_each])
+
+
 def _turned(x: Tensor) -> Tensor:
     return x.T if x.dim() == 2 else x
 
@@ -170,24 +194,36 @@ def expand(table: Sequence[Line], names: Collection[str]) -> Iterator[Line]:
     """The lines of a model with these weights, layers numbered. BadValue for a weight that none names."""
     left = set(names)
     for entry in table:
-        pattern = re.compile(re.escape(entry.ours[0]).replace(r"\*", r"(\d+)"))
-        for match in filter(None, map(pattern.fullmatch, names)):
-            ours = tuple(_numbered(name, match.groups()) for name in entry.ours)
-            beside = ours[0] if entry.beside is None else _numbered(entry.beside, match.groups())
-            if left.issuperset(ours) and beside in names:
-                left.difference_update(ours)
-                yield Line(_numbered(entry.theirs, match.groups()), ours, entry.transform)
+        for theirs, ours in _held(entry, names, left).items():
+            left.difference_update(ours)
+            yield Line(theirs, tuple(ours), entry.transform)
     if left:
         raise BadValue(f"these files have no place for {', '.join(sorted(left)[:8])}")
 
 
-def _numbered(name: str, layers: Sequence[str]) -> str:
-    return name.replace("*", layers[0]) if layers else name
+def _held(entry: Line, names: Collection[str], left: Collection[str]) -> dict[str, list[str]]:
+    """Their names that a line stands for, and which of the weights that are left each holds."""
+    pattern = re.compile(re.escape(entry.ours[0]).replace(r"\*", r"(\d+)"))
+    matches = [match.groups() for match in map(pattern.fullmatch, names) if match]
+    found: dict[str, list[str]] = {}
+    for numbers in sorted(matches, key=lambda numbers: tuple(map(int, numbers))):
+        ours = [_numbered(name, numbers) for name in entry.ours]
+        beside = ours[0] if entry.beside is None else _numbered(entry.beside, numbers)
+        if beside in names and all(name in left for name in ours):
+            found.setdefault(_numbered(entry.theirs, numbers), []).extend(ours)
+    return found
+
+
+def _numbered(name: str, numbers: Sequence[str]) -> str:
+    for number in numbers:
+        name = name.replace("*", number, 1)
+    return name
 
 
 __all__ = [
     "Columns",
     "Line",
+    "PerExpert",
     "PerHead",
     "Row",
     "Same",

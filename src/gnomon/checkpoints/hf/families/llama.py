@@ -88,10 +88,11 @@ def upper_windows(keys: Keys) -> Window:
 
 def windows(keys: Keys, sliding: list[bool]) -> Window:
     """The window of each layer: as layer_types says, else as `sliding` does, and none unless it is switched on."""
-    window = keys.size("sliding_window", default=None)
+    keys.get("sliding_window", int, None)  # of a window that is off, even 0
+    window = keys.size("sliding_window", default=None) if keys.get("use_sliding_window", bool, False) else None
     kinds: list[Any] = [f"{'sliding' if on else 'full'}_attention" for on in sliding]
     sliding = [is_sliding(keys, kind) for kind in keys.per_layer("layer_types", len(sliding), kinds)]
-    if keys.get("use_sliding_window", bool, False) is False or window is None:
+    if window is None:
         if keys.has("layer_types") and any(sliding):  # there, some kernels hide far tokens and others do not
             raise BadInput(
                 f"{keys.file}: layer_types names layers with a window, but sliding_window is null or "
