@@ -1,4 +1,4 @@
-"""A Transformer reads all positions at once; writing goes one after another (S28)."""
+"""A Transformer reads all positions at once; writing goes one after another."""
 
 import torch
 from bench import machine, race

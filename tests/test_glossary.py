@@ -1,4 +1,4 @@
-"""One glossary in three languages: every text is there three times, with the same fields (S27)."""
+"""One glossary in three languages: every text is there three times, with the same fields."""
 
 import ast
 import pickle

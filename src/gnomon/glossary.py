@@ -1,4 +1,4 @@
-"""The words of Gnomon in English, Spanish and Portuguese, kept in one file (S27).
+"""The words of Gnomon in English, Spanish and Portuguese, kept in one file.
 
 `glossary.json` holds them as group -> key -> language -> text; pictures, commands, documentation and explorer read it,
 so that a thing has one name per language everywhere. Texts may hold `{name}` fields to be filled in; a number that

@@ -1,5 +1,5 @@
 """Normalisation per token: LayerNorm (Ba et al. 2016, arXiv:1607.06450) and RMSNorm (Zhang and Sennrich 2019,
-arXiv:1910.07467). Neither mixes tokens, so what a token becomes does not depend on its batch mates (S19)."""
+arXiv:1910.07467). Neither mixes tokens, so what a token becomes does not depend on its batch mates."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal

@@ -159,7 +159,7 @@ def test_a_preallocated_cache_writes_in_place():
 # ------------------------------------------------------------------ rolling
 
 
-def test_the_update_that_reaches_the_window_drops_nothing_and_the_next_one_the_oldest():
+def test_an_update_that_fills_the_window_drops_nothing_and_the_next_the_oldest():
     cache = RollingCache(8)
     put(cache, 10.0, 10.1, 10.2, 10.3, 10.4, 10.5)
     put(cache, 10.6)
@@ -241,7 +241,7 @@ def test_a_layout_that_does_not_continue_the_cache_is_refused():
 
 @pytest.mark.parametrize("position", gn.positions.names())
 @pytest.mark.parametrize("kind", ["growing", "preallocated"])
-def test_a_cached_step_after_256_tokens_does_a_hundredth_of_the_operations_of_the_whole(position, kind):
+def test_a_cached_step_after_256_tokens_does_a_hundredth_of_the_operations(position, kind):
     """Multiplications and additions in products, which are nearly all of them; counted, since clocks differ."""
     torch.manual_seed(0)
     model = gn.DecoderOnly(64, 64, 2, 4, position=position, max_positions=300).eval()

@@ -1,4 +1,4 @@
-"""What attention means: numbers small enough to work out by hand, and torch as a second opinion (S16)."""
+"""What attention means: numbers small enough to work out by hand, and torch as a second opinion."""
 
 import math
 
@@ -48,7 +48,7 @@ def test_queries_older_than_every_key_get_0(kernel):
 
 @pytest.mark.parametrize("kernel", [None, "dense", "plain", "toeplitz", "blocked", "content"])
 def test_neighbouring_query_heads_share_a_key_value_head(kernel):
-    """S17: two key/value heads for four query heads serve a, a, b, b."""
+    """Two key/value heads for four query heads serve a, a, b, b."""
     at = Layout.dense(1, 1)
     got = means(values([1.0], [2.0]), at, at, n_heads=4, causal=False, kernel=kernel)
     assert got == [[1.0], [1.0], [2.0], [2.0]]
@@ -75,7 +75,7 @@ def test_a_query_that_sees_nothing_gets_0_and_sends_no_gradient(kernel, dtype):
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize("window", [None, 3])
 def test_dense_is_what_torch_computes_from_the_mask(causal, window):
-    """S16: softmax(q . k / sqrt(C)) . v over what is visible."""
+    """Softmax(q . k / sqrt(C)) . v over what is visible."""
     torch.manual_seed(0)
     at = Layout.packed([[4, 3], [2, 3]])
     q, k, v = torch.randn(3, 2, 4, 7, 8)

@@ -1,4 +1,4 @@
-"""Projections around attention: torch's own module as an oracle, sizes, and what is refused (S17)."""
+"""Projections around attention: torch's own module as an oracle, sizes, and what is refused."""
 
 import pytest
 import torch
@@ -75,7 +75,7 @@ def test_the_scale_is_one_over_the_root_of_the_head_width_unless_given():
 
 
 def test_the_weights_on_request_are_those_of_the_definition():
-    """S17: per head, over padding and windows, and asking for them changes nothing."""
+    """Per head, over padding and windows, and asking for them changes nothing."""
     module = MultiHeadAttention(32, 4, n_kv_heads=2, window=2).eval()
     at, x, trace = Layout.padded(torch.tensor([[0, 1, 1, 1]])), torch.randn(1, 4, 32), Trace()
     quiet, loud = self_attention(module, x, at), self_attention(module, x, at, trace=trace)
@@ -117,7 +117,7 @@ def test_one_layout_of_one_row_still_takes_the_causal_kernel():
     assert ran == ["causal"]
 
 
-def test_a_norm_that_widens_under_autocast_leaves_queries_and_keys_as_narrow_as_values():
+def test_a_norm_that_widens_under_autocast_leaves_queries_and_keys_narrow():
     class Wide(nn.Identity):
         def forward(self, x):
             return x.float()

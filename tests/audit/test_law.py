@@ -82,7 +82,7 @@ def test_equal_infinities_do_not_differ_and_nothing_has_no_difference():
     assert largest(torch.tensor([float("inf"), float("nan"), -3.0])) == 3.0
 
 
-def test_a_subject_builds_the_same_model_every_time_and_leaves_the_random_numbers_alone():
+def test_a_subject_builds_the_same_model_and_leaves_random_numbers_alone():
     for name in ("learned", "t5"):
         one = Subject.of(name, seed=3).model()
         torch.rand(1)

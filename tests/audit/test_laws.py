@@ -69,7 +69,7 @@ def models(draw: st.DrawFn, name: str) -> Subject:
 @pytest.mark.parametrize("encoding", gn.positions.names())
 @pytest.mark.parametrize("law", LAWS)
 def test_every_law_holds_under_every_encoding(law, encoding):
-    """S1, S13, S17, S19, S20 and the rows of the encodings: nothing drawn may break a law."""
+    """Nothing drawn may break a law."""
 
     @settings(max_examples=2, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
     @given(models(encoding))
@@ -83,7 +83,7 @@ def test_every_law_holds_under_every_encoding(law, encoding):
 @pytest.mark.parametrize("architecture", ["encoder-only", "encoder-decoder"])
 @pytest.mark.parametrize("law", LAWS)
 def test_every_law_holds_in_every_architecture(law, architecture):
-    """S21, with sources padded on both sides; half of the encodings, bare and with everything that blocks offer."""
+    """With sources padded on both sides; half of the encodings, bare and with everything that blocks offer."""
     rich = {"softcap": 3.0, "sinks": True, "qk_norm": True, "sink_tokens": 1}
     subjects = [
         Subject.of("rope", architecture=architecture, window=3, placement="sandwich", options=rich),

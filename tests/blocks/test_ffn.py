@@ -1,4 +1,4 @@
-"""The feed-forward network: two layers, the same at every position (S18)."""
+"""The feed-forward network: two layers, the same at every position."""
 
 import pytest
 import torch
@@ -17,7 +17,7 @@ ACTIVATIONS = {
 
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_it_is_two_layers_around_an_activation(name):
-    """S18: act(x W1 + b1) W2 + b2 (Vaswani et al. 2017, section 3.3), the activations by their formulas."""
+    """act(x W1 + b1) W2 + b2 (Vaswani et al. 2017, section 3.3), the activations by their formulas."""
     ffn, x, act = FeedForward(8, 20, name), torch.randn(2, 5, 8), ACTIVATIONS[name]
     want = act(x @ ffn.up.weight.T + ffn.up.bias) @ ffn.down.weight.T + ffn.down.bias
     torch.testing.assert_close(ffn(x), want)
@@ -33,7 +33,7 @@ def test_gated_it_is_a_product_of_two():
 
 @pytest.mark.parametrize("gated", [True, False])
 def test_every_position_is_treated_alike_and_alone(gated):
-    """S18: reordering tokens reorders outputs, and changing one token changes one output."""
+    """Reordering tokens reorders outputs, and changing one token changes one output."""
     ffn, x = FeedForward(8, 20, gated=gated), torch.randn(1, 6, 8)
     P = torch.randperm(6)
     torch.testing.assert_close(ffn(x[:, P]), ffn(x)[:, P])

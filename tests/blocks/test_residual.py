@@ -1,4 +1,4 @@
-"""Residual and norm: what is normalised, and which way the gradient takes (S19)."""
+"""Residual and norm: what is normalised, and which way the gradient takes."""
 
 import pytest
 import torch
@@ -50,7 +50,7 @@ def test_a_scale_is_of_what_is_added_and_not_of_the_stream(cls):
 
 
 def test_the_identity_path_is_open_before_the_norm_and_shrinks_behind_it():
-    """S19: 24 layers whose sublayers add noise of the stream's own size and pass no gradient.
+    """24 layers whose sublayers add noise of the stream's own size and pass no gradient.
 
     Before: the gradient arrives whole. Behind: each norm divides by sqrt(2), so about 2^-12 = 2.4e-4 is left.
     """
@@ -69,7 +69,7 @@ def test_the_identity_path_is_open_before_the_norm_and_shrinks_behind_it():
 
 @pytest.mark.parametrize("kind", ["layernorm", "rmsnorm"])
 def test_a_norm_is_per_token_so_batch_mates_and_neighbours_do_not_matter(kind):
-    """S19: unlike batch norm."""
+    """Unlike batch norm."""
     norm, x = build_norm(kind, 8).train(), torch.randn(3, 4, 8)
     torch.testing.assert_close(norm(x)[1, 2], norm(x[1:2, 2:3])[0, 0])
     other = x.clone()

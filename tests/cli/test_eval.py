@@ -62,7 +62,7 @@ def test_for_people_it_is_a_table():
     assert [line.split("  ")[0] for line in lines[2:]] == ["loss", "perplexity", "bits per byte"]
 
 
-def test_what_a_reader_would_take_for_what_it_is_not_is_explained_at_the_end_of_training_and_in_the_table():
+def test_misleading_numbers_are_explained_after_training_and_in_the_table():
     """Targets of two words: BLEU is 0 whatever the model writes."""
     output = gnomon("train", *RUNS["pairs"][0], *SMALL, "-o", "run", "--steps", 1).stdout
     table = gnomon("eval", "run", "--quiet").stdout.splitlines()

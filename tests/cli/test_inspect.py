@@ -32,7 +32,6 @@ def inspect(*arguments):
 
 
 def test_a_trained_models_numbers_are_shown(run):
-    """S11."""
     folder, model = run
     report = json.loads(inspect(folder, "--text", "el perro", "--json"))
     seen = plots.inspect(model, "el perro")
@@ -42,7 +41,7 @@ def test_a_trained_models_numbers_are_shown(run):
 
 
 def test_ids_go_through_table_position_attention_and_output():
-    """S11: [101, 7592, 2088, 102]; random weights, and it says so."""
+    """[101, 7592, 2088, 102]; random weights, and it says so."""
     shown = inspect("--preset", "mini-gpt", "--set", "vocab_size=30522", "--ids", "101,7592,2088,102")
     assert "mini-gpt with random weights (seed 0)" in shown
     for step in ("(1, 4)", "(1, 4, 128)", "4 x (1, 4, 4, 4)", "(1, 4, 30522)", "rows of a (30522, 128) table"):
@@ -69,7 +68,6 @@ def test_it_is_drawn_on_one_page(run, tmp_path):
 
 
 def test_the_given_tokens_are_timed_at_once_and_one_by_one(run):
-    """S28."""
     (line,) = (line for line in inspect(run[0], "--ids", "1,2", "--timing").splitlines() if line.startswith("timing"))
     assert "2 tokens at once" in line
     assert "one after another" in line
@@ -87,7 +85,7 @@ BERT = ["--preset", "bert-base", "--set", "d_model=16", "--set", "n_layers=1", "
 
 
 def test_an_encoder_shows_ids_table_position_attention_and_its_vector():
-    """S11: the ids 101, 7592, 2088, 102 are of BERT's vocabulary."""
+    """The ids 101, 7592, 2088, 102 are of BERT's vocabulary."""
     shown = inspect(*BERT, "--ids", "101,7592,2088,102")
     for step in ("rows of a (30522, 16) table", "learned, added to the vectors", "1 x (1, 2, 4, 4)", "(1, 16)"):
         assert step in shown

@@ -110,7 +110,6 @@ def test_settings_come_from_a_file_too_and_flags_win(texts, tmp_path):
 
 @pytest.mark.slow
 def test_combine_is_an_axis(texts):
-    """S12."""
     result = run(*TINY, "--positions", "sinusoidal,none", "--combine", "add,concat", "--json", texts)
     assert result.exit_code == 0, result.output
     labels = [row["label"] for row in json.loads(result.stdout)["rows"]]

@@ -1,4 +1,4 @@
-"""`gnomon neighbors`: words, sentences, and a map of either (S23)."""
+"""`gnomon neighbors`: words, sentences, and a map of either."""
 
 import json
 

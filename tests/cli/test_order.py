@@ -1,4 +1,4 @@
-"""`gnomon order`: who bit whom, told in three languages (S1)."""
+"""`gnomon order`: who bit whom, told in three languages."""
 
 import json
 

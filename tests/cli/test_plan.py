@@ -21,14 +21,12 @@ def planned(*arguments):
 
 
 def test_gpt2_small_tied_and_untied():
-    """S14."""
     shown = run("gpt2-small").replace("\u202f", " ")
     for number in ("38 597 376", "124 439 808", "163 037 184", "+31.0%", "75.5 MB"):
         assert number in shown
 
 
 def test_mini_gpt_for_programs():
-    """S15."""
     report = planned("mini-gpt")
     assert report["parameters"]["input_layer"] == 73_728
     assert (report["tied"], report["untied"], report["parameters"]["total"]) == (867_072, 932_608, 867_072)

@@ -72,7 +72,6 @@ def test_and_others_by_view(tmp_path, what, view):
 
 
 def test_the_course_picture_is_one_command(tmp_path):
-    """S5."""
     shown = plot("sinusoidal", "--lang", "es", "-o", "mapa.svg")
     svg = (tmp_path / "mapa.svg").read_text(encoding="utf-8")
     for label in ("Codificación Posicional Sinusoidal", "Posición", "Dimensión", "Valor"):
@@ -82,7 +81,6 @@ def test_the_course_picture_is_one_command(tmp_path):
 
 @pytest.mark.slow
 def test_scaling_reports_its_numbers():
-    """S16."""
     medians = facts("scaling")["median_jacobian_norm"]
     assert medians["unscaled"] < 1e-3
     assert medians["scaled"] == pytest.approx(0.30, abs=0.01)

@@ -66,7 +66,7 @@ def test_every_encoding_is_listed_with_what_its_class_says():
 
 
 def test_parameters_are_those_of_the_stated_size():
-    """S6: a learned table of 2048 x 512 has 1 048 576; T5's has 32 buckets x 8 heads."""
+    """A learned table of 2048 x 512 has 1 048 576; T5's has 32 buckets x 8 heads."""
     found = rows()
     assert found["learned"]["parameters"] == 2048 * 512 == 1_048_576
     assert found["t5"]["parameters"] == 32 * 8

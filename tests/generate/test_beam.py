@@ -1,4 +1,4 @@
-"""Beams: the best texts there are, whatever the batch, the cache and the length of the prompt (S22)."""
+"""Beams: the best texts there are, whatever the batch, the cache and the length of the prompt."""
 
 import itertools
 import math
@@ -113,7 +113,7 @@ def test_the_bound_ends_a_search_that_nothing_can_change_any_more(markov):
 @pytest.mark.parametrize("groups", [1, 2, 3])
 @pytest.mark.parametrize("penalty", [0.0, 0.5, 1.0, 2.0])
 @pytest.mark.parametrize("seed", range(6))
-def test_a_text_that_goes_on_and_is_worth_more_than_all_that_ended_is_never_thrown_away(seed, penalty, groups, markov):
+def test_a_live_text_worth_more_than_all_finished_ones_is_never_dropped(seed, penalty, groups, markov):
     """One text is all but certain at every step, and as many as the beam is wide end beside each of its tokens: by any
     rule but the first, they have to wait for it. `groups` keep apart, but the first is free to write it."""
     rng = random.Random(seed)
@@ -508,7 +508,7 @@ def test_a_tree_says_what_is_hardly_probable_and_keeps_to_ascii():
     assert draw(Tree(nodes), bytes_).splitlines() == ["├─ ␣  100.0%  ×", "└─ \\xc3  <0.1%  -1.500 (eos)"]
 
 
-def test_a_tree_has_the_numbers_and_reasons_of_its_language_and_its_texts_as_they_are():
+def test_a_tree_has_its_languages_numbers_and_reasons_and_its_texts_as_they_are():
     nodes = (
         Node(-1, ord("1"), math.log(0.5), 0.0),
         Node(0, ord("."), 0.0, 0.0),

@@ -144,7 +144,7 @@ def test_penalties_reshape_and_bans_cost_what_they_cost(markov):
     assert out.logprobs == pytest.approx([math.log(0.3)] * 2, abs=1e-5)  # the model's own, as ever
 
 
-def test_every_end_token_is_banned_before_the_least_length_whatever_is_forced_after_it(chain):
+def test_every_end_token_is_banned_before_the_least_length(chain):
     model = chain({2: [3], 3: [6, 1, 2], 4: [1, 6, 3]})
     out = generate(
         model, [2], eos_ids=[1, 6], min_new_tokens=4, constraints=Constraints(bad_words=[[2]]), max_new_tokens=9

@@ -1,4 +1,4 @@
-"""The loop: what is written does not depend on batch, padding, cache or mode, and costs one forward a step (S22)."""
+"""The loop: what is written does not depend on batch, padding, cache or mode, and costs one forward a step."""
 
 import inspect
 import math
@@ -177,7 +177,7 @@ def test_a_row_ends_at_the_length_that_is_given(chain):
 
 
 def test_a_full_table_of_positions_ends_the_row_and_only_that_row(tiny):
-    """S6: 8 rows. A prompt of 6 reads two more tokens, and the third it writes has no row to be read at."""
+    """8 rows. A prompt of 6 reads two more tokens, and the third it writes has no row to be read at."""
     model = tiny("learned", max_positions=8)
     prompts = [[1, 2, 3, 4, 5, 6], [1, 2], list(range(8))]
     out = generate(model, prompts, max_new_tokens=5)
@@ -431,7 +431,7 @@ def test_a_model_generates_by_itself(tiny):
 
 
 def test_the_mini_gpt_of_the_course_writes_until_its_64_positions_are_full():
-    """S15, S22: a prompt of 4 tokens; positions 4 to 63 hold 60 more, and one more token is written after them."""
+    """A prompt of 4 tokens; positions 4 to 63 hold 60 more, and one more token is written after them."""
     torch.manual_seed(0)
     model = gn.DecoderOnly.from_preset("mini-gpt")
     out = model.generate([76, 299, 412, 5], max_new_tokens=100)[0]

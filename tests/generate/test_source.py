@@ -1,4 +1,4 @@
-"""Sources: an encoder-decoder reads each once, whatever its length, and writes as a decoder does (S22)."""
+"""Sources: an encoder-decoder reads each once, whatever its length, and writes as a decoder does."""
 
 import pytest
 import torch

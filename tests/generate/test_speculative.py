@@ -1,4 +1,4 @@
-"""Speculative decoding and look-up: exactly what the model writes alone, whoever drafts, in fewer forwards (S22)."""
+"""Speculative decoding and look-up: exactly what the model writes alone, whoever drafts, in fewer forwards."""
 
 import itertools
 

@@ -164,7 +164,7 @@ def test_a_corpus_may_be_files(settings, corpus, tmp_path):
 
 
 def test_position_may_be_concatenated(settings, corpus):
-    """S12: the two ways side by side; the second has a projection of its own and the same beginning otherwise."""
+    """The two ways side by side; the second has a projection of its own and the same beginning otherwise."""
     grid = replace(settings, positions=("sinusoidal",), combine=("add", "concat"))
     report = experiment(grid, corpus, workers=1)
     added, beside = report.rows

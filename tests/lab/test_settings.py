@@ -76,7 +76,7 @@ def test_the_training_length_is_always_measured_first():
 
 
 def test_ways_to_combine_multiply_the_encodings_of_the_input_alone(settings):
-    """S12: sum or concatenation is an axis of the grid where position meets the token vectors."""
+    """Sum or concatenation is an axis of the grid where position meets the token vectors."""
     grid = replace(settings, positions=("rope", "sinusoidal", "learned"), combine=("add", "concat"))
     assert [trial.label for trial in grid.trials()] == [
         "rope", "sinusoidal", "sinusoidal concat", "learned", "learned concat",

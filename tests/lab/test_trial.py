@@ -1,4 +1,4 @@
-"""What differs between the models of an experiment is position and nothing else (S7)."""
+"""What differs between the models of an experiment is position and nothing else."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +20,7 @@ def shared_weights(model):
 
 
 def test_all_models_begin_with_the_same_weights_but_for_position(settings, tokenizer):
-    """Building an encoding, or the projection of a concatenation (S12), draws from a stream of its own."""
+    """Building an encoding, or the projection of a concatenation, draws from a stream of its own."""
     grid = replace(settings, combine=("add", "concat")).trials()
     models = [build(settings, trial, tokenizer) for trial in grid]
     first = shared_weights(models[0])

@@ -32,7 +32,7 @@ def test_ids_become_logits_over_the_vocabulary(preset):
 @pytest.mark.parametrize("position", ENCODINGS)
 @pytest.mark.parametrize("placement", ["pre", "post"])
 def test_a_tokens_output_depends_on_its_own_row_alone(position, placement):
-    """S19: neither batch mates nor padding, on either side, change it."""
+    """Neither batch mates nor padding, on either side, change it."""
     model, ids = small(position=position, placement=placement), tokens(3, 7)
     want = model(ids[:1])
     torch.testing.assert_close(model(ids)[:1], want, atol=1e-5, rtol=0)

@@ -73,7 +73,7 @@ def as_torch(model, pre):
 
 @pytest.mark.parametrize("placement", ["post", "pre"])
 def test_it_is_torchs_transformer_under_the_same_weights(placement):
-    """S20: post-norm and ReLU as in the paper, or pre-norm; a padded source."""
+    """Post-norm and ReLU as in the paper, or pre-norm; a padded source."""
     model, (source, target) = original(placement=placement, init_std=0.3), texts()
     for p in model.parameters():
         if p.dim() == 1:
@@ -91,7 +91,7 @@ def test_it_is_torchs_transformer_under_the_same_weights(placement):
 
 
 def test_one_table_serves_source_target_and_output():
-    """S13: changing a row moves the vectors of both texts and the logits."""
+    """Changing a row moves the vectors of both texts and the logits."""
     model, (source, target) = original(), texts()
     names = [name for name, p in model.named_parameters() if p.shape == (23, 16)]
     assert names == ["input.tokens.weight"]

@@ -1,4 +1,4 @@
-"""Each head is its formula, padding has no part in what is pooled, and a head that cannot be is named (S21)."""
+"""Each head is its formula, padding has no part in what is pooled, and a head that cannot be is named."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""What is planned is what is built (S14, S15), and nothing is allocated for it."""
+"""What is planned is what is built, and nothing is allocated for it."""
 
 import pytest
 import torch
@@ -13,7 +13,7 @@ def n_parameters(module):
 
 
 def test_gpt2_small_has_the_published_size_and_grows_by_31_percent_untied():
-    """S14. 50257 x 768 = 38 597 376 of the 124 439 808 parameters of the published model."""
+    """50257 x 768 = 38 597 376 of the 124 439 808 parameters of the published model."""
     planned = plan(preset("gpt2-small"))
     assert planned.parts["tokens"] == 50257 * 768 == 38_597_376
     assert (planned.tied, planned.untied) == (124_439_808, 163_037_184)
@@ -22,7 +22,7 @@ def test_gpt2_small_has_the_published_size_and_grows_by_31_percent_untied():
 
 
 def test_mini_gpt_has_the_size_of_its_shape():
-    """S15: per block 4 D^2 + 4 D attention, 8 D^2 + 5 D feed-forward, two norms of 2 D; D = 128."""
+    """Per block 4 D^2 + 4 D attention, 8 D^2 + 5 D feed-forward, two norms of 2 D; D = 128."""
     planned, D = plan(preset("mini-gpt")), 128
     assert planned.input_layer == 512 * D + 64 * D == 73_728
     assert planned.parts["attention"] == 4 * (4 * D * D + 4 * D)

@@ -1,4 +1,4 @@
-"""What is near in a model's own vectors (S23)."""
+"""What is near in a model's own vectors."""
 
 import math
 

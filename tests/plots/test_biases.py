@@ -9,7 +9,7 @@ from gnomon import plots
 
 
 def test_alibi_falls_by_its_published_slope_per_token():
-    """S9: 8 heads, slopes 1/2 to 1/256."""
+    """8 heads, slopes 1/2 to 1/256."""
     facts = plots.bias("alibi", 16, n_heads=8).facts
     for h in range(8):
         np.testing.assert_allclose(facts[f"head_{h + 1}"], -(0.5 ** (h + 1)) * np.arange(17))

@@ -1,4 +1,4 @@
-"""What an inspection shows is what the model computes (S11)."""
+"""What an inspection shows is what the model computes."""
 
 import pytest
 import torch

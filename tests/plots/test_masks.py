@@ -1,4 +1,4 @@
-"""Masks as pictures: what is drawn is what `visible` says (S6 of attention's rows: who may see whom)."""
+"""Masks as pictures: what is drawn is what `visible` says."""
 
 from itertools import combinations
 

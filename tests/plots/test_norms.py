@@ -1,4 +1,4 @@
-"""What the norm does, measured: its place and the gradient, and layer norm beside batch norm (S19)."""
+"""What the norm does, measured: its place and the gradient, and layer norm beside batch norm."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ from gnomon import plots
 
 
 @pytest.mark.slow
-def test_deeper_before_norms_have_smaller_gradients_at_the_end_and_after_norms_do_not():
+def test_gradients_at_the_end_shrink_with_depth_for_pre_norm_not_post_norm():
     """Xiong et al. 2020, arXiv:2002.04745, theorem 1: at the last layer of order 1 / sqrt(L) against 1."""
     last = {
         (name, layers): plots.gradient_norms(name, layers, d_model=32)[-1]

@@ -243,7 +243,7 @@ def test_a_line_leads_from_the_end_of_each_curve_to_its_name(name):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_places_for_names_keep_their_order_and_distance_and_move_no_further_than_they_must(seed):
+def test_label_places_keep_order_and_distance_and_move_no_further_than_needed(seed):
     rng = np.random.default_rng(seed)
     wanted = sorted(rng.choice([0.0, 0.5, 1.0], 6) + rng.normal(0, 0.01, 6))
     places = spread(wanted, 0.1, -1.0, 2.0)

@@ -1,4 +1,4 @@
-"""All at once and one after another: the same logits, one forward against many (S28)."""
+"""All at once and one after another: the same logits, one forward against many."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Why scores are divided by sqrt(d_k), measured (S16)."""
+"""Why scores are divided by sqrt(d_k), measured."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from gnomon.plots.scaling import jacobian_norm
 
 
 def test_unscaled_scores_of_width_512_leave_softmax_without_gradient():
-    """S16: 16 keys; the median Jacobian norm is below 1e-3 unscaled and about 0.30 scaled."""
+    """16 keys; the median Jacobian norm is below 1e-3 unscaled and about 0.30 scaled."""
     medians = plots.scaling(d_k=512, keys=16).facts["median_jacobian_norm"]
     assert medians["unscaled"] < 1e-3
     assert medians["scaled"] == pytest.approx(0.30, abs=0.01)

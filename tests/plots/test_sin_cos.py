@@ -1,4 +1,4 @@
-"""Sine and cosine alone, and clock hands: the numbers of the tables themselves (S3, S8)."""
+"""Sine and cosine alone, and clock hands: the numbers of the tables themselves."""
 
 import math
 

@@ -8,7 +8,7 @@ import gnomon as gn
 from gnomon import plots
 from gnomon.plots.tables import vectors_of
 
-LABELS = {  # S5
+LABELS = {
     "es": ("Codificación Posicional Sinusoidal", "Posición", "Dimensión", "Valor"),
     "pt": ("Codificação Posicional Senoidal", "Posição", "Dimensão", "Valor"),
     "en": ("Sinusoidal Positional Encoding", "Position", "Dimension", "Value"),
@@ -17,7 +17,7 @@ LABELS = {  # S5
 
 @pytest.mark.parametrize("lang", LABELS)
 def test_the_heat_map_has_the_labels_of_its_language(lang):
-    """S5: position on x, dimension on y, a colour bar, a title; red to blue."""
+    """Position on x, dimension on y, a colour bar, a title; red to blue."""
     figure = plots.heat_map("sinusoidal", lang=lang).figure
     axes, bar = figure.axes
     assert (figure.get_suptitle(), axes.get_xlabel(), axes.get_ylabel(), bar.get_ylabel()) == LABELS[lang]

@@ -1,4 +1,4 @@
-"""Who bit whom: without position a bidirectional stack cannot tell, in any language (S1)."""
+"""Who bit whom: without position a bidirectional stack cannot tell, in any language."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""ALiBi: published slopes for any number of heads, and where its bias goes (S9)."""
+"""ALiBi: published slopes for any number of heads, and where its bias goes."""
 
 import pytest
 import torch
@@ -20,7 +20,7 @@ from gnomon.positions import ALiBi
     ],
 )
 def test_slopes_are_the_published_ones_in_their_order(heads, slopes):
-    """S9. A single geometric series for 12 heads would begin with 0.63."""
+    """A single geometric series for 12 heads would begin with 0.63."""
     assert ALiBi(heads).slopes() == pytest.approx(slopes, abs=5e-9)
 
 
@@ -43,7 +43,7 @@ def test_the_bias_is_that_of_x_transformers(heads):
 
 
 def test_the_bias_is_minus_slope_times_distance():
-    """S9: bidirectional, slope 2^-8 of one head: row 2 of five is [-2, -1, 0, -1, -2] slopes."""
+    """Bidirectional, slope 2^-8 of one head: row 2 of five is [-2, -1, 0, -1, -2] slopes."""
     bias = ALiBi(1, causal=False).bias_tensor(gn.Layout.dense(1, 5))[0, 0, 2] * 2**8
     assert bias.tolist() == [-2, -1, 0, -1, -2]
 

@@ -1,4 +1,4 @@
-"""Learned positions: rows of a table, and no row past it (S6)."""
+"""Learned positions: rows of a table, and no row past it."""
 
 import pytest
 import torch
@@ -13,13 +13,13 @@ def test_a_position_is_a_row():
 
 
 def test_its_parameters_are_rows_times_width():
-    """S6: 2048 x 512 = 1 048 576."""
+    """2048 x 512 = 1 048 576."""
     with torch.device("meta"):
         assert sum(p.numel() for p in Learned(512, 2048).parameters()) == 1_048_576
 
 
 def test_one_hundred_tokens_do_not_fit_into_64_rows():
-    """S6: the error names the rows, the first missing position and the last one asked for; nothing has changed."""
+    """The error names the rows, the first missing position and the last one asked for; nothing has changed."""
     model = gn.DecoderOnly.from_preset("mini-gpt", n_layers=1).eval()
     before = {name: x.clone() for name, x in model.state_dict().items()}
     with pytest.raises(gn.BadValue) as error:

@@ -1,4 +1,4 @@
-"""Rotary positions: published values, both pairings, partial rotation, parity with other implementations (S8)."""
+"""Rotary positions: published values, both pairings, partial rotation, parity with other implementations."""
 
 import pytest
 import torch
@@ -20,7 +20,7 @@ def turned(rope, x, *positions):
 
 @pytest.mark.parametrize(
     ("pairing", "position", "want"),
-    [  # S8 and the same for the other pairing, worked out from eq. 15 in float64
+    [  # published, and the same for the other pairing, worked out from eq. 15 in float64
         ("interleaved", 1, [-1.14263966, 1.92207551, 2.95985067, 4.02979950]),
         ("interleaved", 5, [2.20151073, -0.39159990, 2.79633410, 4.14493855]),
         ("half", 5, [3.16043501, 1.79758384, -0.10793772, 4.09495938]),

@@ -1,4 +1,4 @@
-"""Sinusoidal positions: published values, three tables, any width, any length (S3, S4)."""
+"""Sinusoidal positions: published values, three tables, any width, any length."""
 
 import math
 
@@ -13,7 +13,7 @@ TABLES = ("interleaved", "concatenated", "tensor2tensor")
 
 
 def test_the_table_is_float64_and_begins_as_published():
-    """S3: (100, 512); row 0 is 0, 1, 0, 1 ...; row 1 starts sin 1, cos 1, sin w, cos w with w = 10000^(-2/512)."""
+    """(100, 512); row 0 is 0, 1, 0, 1 ...; row 1 starts sin 1, cos 1, sin w, cos w with w = 10000^(-2/512)."""
     table = sinusoidal_table(100, 512)
     assert (table.shape, table.dtype) == ((100, 512), np.float64)
     assert np.array_equal(table[0], np.tile([0.0, 1.0], 256))
@@ -21,13 +21,13 @@ def test_the_table_is_float64_and_begins_as_published():
 
 
 def test_every_row_has_the_norm_of_half_the_width():
-    """S3: sin^2 + cos^2 = 1 for each of the 256 pairs, so every norm is 16."""
+    """sin^2 + cos^2 = 1 for each of the 256 pairs, so every norm is 16."""
     np.testing.assert_allclose(np.linalg.norm(sinusoidal_table(100, 512), axis=1), 16.0, rtol=1e-14)
 
 
 @pytest.mark.parametrize("d_model", [4, 7, 64])
 def test_rows_are_unique_and_values_lie_between_minus_one_and_one(d_model):
-    """S3, at any width of 4 or more."""
+    """At any width of 4 or more."""
     table = torch.from_numpy(sinusoidal_table(2000, d_model))
     assert table.abs().max() <= 1.0
     assert torch.pdist(table).min() > 1e-4
@@ -41,7 +41,7 @@ def test_at_width_two_positions_nearly_meet():
 
 @pytest.mark.parametrize("k", [1, 7, 100])
 def test_a_shift_is_one_fixed_linear_map(k):
-    """S3: PE(p + k) = PE(p) R_k, one rotation by k w_i per pair, the same for every p (Vaswani et al., section 3.5)."""
+    """PE(p + k) = PE(p) R_k, one rotation by k w_i per pair, the same for every p (Vaswani et al., section 3.5)."""
     table, R = sinusoidal_table(300, 16), np.zeros((16, 16))
     for i in range(8):
         a = k * 10_000.0 ** (-2 * i / 16)
@@ -51,20 +51,19 @@ def test_a_shift_is_one_fixed_linear_map(k):
 
 @pytest.mark.parametrize("d_model", [512, 6, 5])
 def test_the_module_adds_the_table_to_float32_rounding(d_model):
-    """S4: called alone, the layer adds positions 0..T-1."""
+    """Called alone, the layer adds positions 0..T-1."""
     layer, x = Sinusoidal(d_model), torch.zeros(2, 40, d_model)
     np.testing.assert_allclose(layer(x)[1].numpy(), sinusoidal_table(40, d_model), atol=1e-7)
 
 
 def test_the_layer_adds_any_positions():
-    """S4: layer(x, at)."""
+    """layer(x, at)."""
     layer, at = Sinusoidal(8), gn.Layout.packed([[3, 2]])
     table = torch.from_numpy(sinusoidal_table(3, 8)).float()
     torch.testing.assert_close(layer(torch.zeros(1, 5, 8), at)[0], table[[0, 1, 2, 0, 1]])
 
 
 def test_it_has_no_parameters_no_buffers_and_nothing_to_save():
-    """S4."""
     layer = Sinusoidal(64)
     layer(torch.zeros(1, 100, 64))
     assert list(layer.parameters()) == list(layer.buffers()) == []
@@ -72,7 +71,7 @@ def test_it_has_no_parameters_no_buffers_and_nothing_to_save():
 
 
 def test_it_follows_the_device_of_its_input():
-    """S4, on the one device that every machine has beside the CPU."""
+    """On the one device that every machine has beside the CPU."""
     assert Sinusoidal(8)(torch.zeros(1, 3, 8, device="meta")).device.type == "meta"
 
 
@@ -83,7 +82,7 @@ def test_positions_may_be_fractions():
 
 
 def test_no_length_is_too_long():
-    """S4: never an error about a maximum length, and never fewer rows than tokens."""
+    """Never an error about a maximum length, and never fewer rows than tokens."""
     assert Sinusoidal(4)(torch.zeros(1, 9000, 4)).shape == (1, 9000, 4)
     far = torch.tensor([[10**6, 2**31]])
     at = gn.Layout.from_hf(position_ids=far)

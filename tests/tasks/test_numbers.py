@@ -87,7 +87,7 @@ def test_words_are_single_tokens_digits_too_and_anything_can_still_be_read():
     assert tokenizer.decode(tokenizer.encode("twelfty-ß")) == "twelfty-ß"
 
 
-def test_the_fingerprint_tells_directions_and_limits_apart_but_not_settings_of_training():
+def test_the_fingerprint_tells_directions_and_limits_apart_but_not_training():
     tokenizer, config = Tokenizer.bytes(), TrainConfig(length=128)
     kinds = [SMALL, NumbersKind("en", "es", 1000, 20), NumbersKind(limit=2000, count=20)]
     prints = {kind.task(tokenizer, config).fingerprint for kind in kinds}

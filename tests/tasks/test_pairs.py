@@ -29,7 +29,7 @@ def test_a_source_is_on_one_side_of_the_split_and_no_pair_is_lost(file):
     assert Counter(training + held_out) == Counter(read_pairs(file))
 
 
-def test_the_split_depends_on_the_file_alone_and_the_vocabulary_on_the_training_pairs(file):
+def test_the_split_depends_on_the_file_and_the_vocabulary_on_training_pairs(file):
     kind, again = PairsKind((str(file),), 0.2), PairsKind((str(file),), 0.2)
     assert kind.parts == again.parts
     assert list(kind.texts()) == [text for pair in kind.parts[0] for text in pair]

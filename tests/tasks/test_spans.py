@@ -1,4 +1,4 @@
-"""Spans of Python source: every token of a held-out file is judged once, and only exact spans count (S21)."""
+"""Spans of Python source: every token of a held-out file is judged once, and only exact spans count."""
 
 import numpy as np
 import pytest

@@ -21,7 +21,7 @@ def weights(model: torch.nn.Module) -> torch.Tensor:
 
 
 def test_mini_gpt_trains_and_writes_text(text, tmp_path):
-    """S15: the preset, over a BPE vocabulary, learns a small text by heart and writes it."""
+    """The preset, over a BPE vocabulary, learns a small text by heart and writes it."""
     line = "".join(f"    return x + {i}\n" for i in range(10))
     parts = Corpus.from_texts([line, line + "\n"])
     tokenizer = Tokenizer.bpe(parts.texts, 300)

@@ -154,7 +154,7 @@ def test_smoothed_loss_is_the_cross_entropy_with_the_smoothed_distribution():
     assert entropy.item() == pytest.approx(1.11245658)  # the constant between this form and the divergence KL(q, p)
 
 
-def test_labels_left_out_pay_nothing_when_smoothed_and_a_batch_of_them_has_zero_gradient():
+def test_ignored_labels_pay_nothing_when_smoothed_and_have_zero_gradient():
     torch.manual_seed(0)
     logits, labels = torch.randn(2, 3, V, requires_grad=True), torch.full((2, 3), IGNORE)
     loss = cross_entropy(logits, labels, 0.1, padding_id=0)

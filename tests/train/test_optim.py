@@ -28,7 +28,7 @@ def test_a_tied_table_is_one_weight_in_count_and_in_the_optimizer():
     assert sum(p.numel() for group in adamw(model, 1e-3).param_groups for p in group["params"]) == 12
 
 
-def test_decay_scales_a_weight_once_a_step_and_spares_tables_norms_biases_and_positions():
+def test_decay_scales_a_weight_once_and_spares_tables_norms_biases_positions():
     model = model_of("t5")
     spared = {
         p for part in model.modules() if isinstance(part, TokenEmbedding | PositionEncoding) for p in part.parameters()

@@ -1,4 +1,4 @@
-"""Cross-attention: a decoder's queries over an encoder's output (Vaswani et al. 2017, section 3.2.3; S20).
+"""Cross-attention: a decoder's queries over an encoder's output (Vaswani et al. 2017, section 3.2.3).
 
 Position has no part in it: source and target count their tokens apart. The source's padding stays hidden whoever calls,
 because the memory carries its Layout.

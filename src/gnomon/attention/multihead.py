@@ -63,7 +63,7 @@ class MultiHeadSettings(ScoreSettings, NormSettings, SharedSettings):
 
 
 class MultiHeadAttention(nn.Module):
-    """Self-attention with H query heads and K key/value heads of width C (S16, S17)."""
+    """Self-attention with H query heads and K key/value heads of width C."""
 
     @checked
     def __init__(

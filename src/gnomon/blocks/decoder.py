@@ -1,4 +1,4 @@
-"""The decoder block of an encoder-decoder (S20).
+"""The decoder block of an encoder-decoder.
 
 x = x + attention(norm(x))
 x = x + cross(norm(x), memory)

@@ -1,4 +1,4 @@
-"""The feed-forward network: the same two layers at every position (S18).
+"""The feed-forward network: the same two layers at every position.
 
 FFN(x) = act(x W1 + b1) W2 + b2                (Vaswani et al. 2017, section 3.3; act = ReLU there, GELU in GPT-2)
 gated    (act(x W_gate) * (x W_up)) W_down     (Shazeer 2020, arXiv:2002.05202; SwiGLU when act = SiLU)

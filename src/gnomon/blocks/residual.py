@@ -1,4 +1,4 @@
-"""Where the norm sits around a sublayer; it decides the path of the gradient (S19).
+"""Where the norm sits around a sublayer; it decides the path of the gradient.
 
 PreNorm    x + drop(f(norm(x)))         the identity path is untouched (GPT-2, Llama)
 PostNorm   norm(x + drop(f(x)))         the original Transformer; needs warm-up (Xiong et al. 2020, arXiv:2002.04745)

@@ -35,7 +35,7 @@ class LogitSettings:
 
 
 class Tied(nn.Module):
-    """logits = scale * h E^T + b, with the embedding's table E (S13). Gradients of both uses add up in E.
+    """logits = scale * h E^T + b, with the embedding's table E. Gradients of both uses add up in E.
 
     With a softcap c, logits l become c tanh(l / c) (Gemma 2, arXiv:2408.00118, section 2).
     """

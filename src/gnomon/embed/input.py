@@ -68,7 +68,7 @@ class InputEmbedding(nn.Module):
     ) -> None:
         """position       a name, a Spec or a ready encoding
         max_positions  rows of a learned table
-        combine        "add", or "concat": position_dim channels beside the token's, then a projection to d_model (S12)
+        combine        "add", or "concat": position_dim channels beside the token's, then a projection to d_model
         norm, norm_eps of the sum (BERT); dropout: once, on the sum
         n_types        rows of a token-type (segment) table that is added too
         size           root mean square of token vectors at first, with which tables of types and positions are drawn
@@ -120,7 +120,7 @@ class InputEmbedding(nn.Module):
 
 
 class InputLayer(InputEmbedding):
-    """Token vectors with their positions (S10): `InputLayer(50000, 512, position="sinusoidal", dropout=0.1)`.
+    """Token vectors with their positions: `InputLayer(50000, 512, position="sinusoidal", dropout=0.1)`.
 
     An encoding that acts in attention ("rope", "alibi", "t5", "none") adds nothing here.
     """

@@ -1,4 +1,4 @@
-"""Beam search: several texts at once, of which the best `width` go on (S22).
+"""Beam search: several texts at once, of which the best `width` go on.
 
     score(y) = sum_t log p(y_t | y_<t, x) / |y|^length_penalty
 

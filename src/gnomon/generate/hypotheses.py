@@ -65,7 +65,7 @@ class Outlook:
 
 
 class Group:
-    """`width` hypotheses of one prompt that compete with one another (S22)."""
+    """`width` hypotheses of one prompt that compete with one another."""
 
     def __init__(self, row: Row, place: int, width: int, enough: int, scoring: Scoring, early: EarlyStopping) -> None:
         """enough: how many results are wanted of it; early: see Beam.early_stopping."""

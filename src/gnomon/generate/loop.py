@@ -1,4 +1,4 @@
-"""The loop (S22): read the prompts, look at what may follow, choose, append, and again until every row has ended."""
+"""The loop: read the prompts, look at what may follow, choose, append, and again until every row has ended."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

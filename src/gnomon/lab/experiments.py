@@ -46,14 +46,14 @@ def extrapolation(
     resume: bool = False,
     quiet: bool = True,
 ) -> LabReport:
-    """Train a small model under each encoding and measure it past its training length (S7).
+    """Train a small model under each encoding and measure it past its training length.
 
     positions     names, `gn.positions.get(...)`, or text with options: "rope(base=200)"
     corpus        a Corpus, or what `Corpus.open` takes: files, folders, JSONL, "stdlib"
     train_length  tokens of the windows trained on; factors: multiples of it that are measured
     steps         of training, for each model; other settings of training: `train`; the model's size: `model`
     seed, seeds   each encoding is trained from `seeds` seeds, beginning with `seed`
-    combine       "add", "concat" or both: how encodings that act at the input meet the token vectors (S12)
+    combine       "add", "concat" or both: how encodings that act at the input meet the token vectors
     folder        keeps the models and what was measured; without it only the report remains
     workers       processes that train at once; default: one per core, 1 is this process
     resume        take from `folder` what an interrupted call has finished

@@ -57,7 +57,7 @@ class LabSettings:
     """An experiment: which encodings, how far past the training length, which model and training."""
 
     positions: tuple[str, ...] = PUBLISHED
-    combine: tuple[Combine, ...] = ("add",)  # how encodings that act at the input meet the token vectors (S12)
+    combine: tuple[Combine, ...] = ("add",)  # how encodings that act at the input meet the token vectors
     train_length: int = 64
     factors: tuple[int, ...] = (1, 2, 4, 8, 16)  # of the training length, measured at
     seed: int = 0

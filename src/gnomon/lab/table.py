@@ -59,7 +59,7 @@ def _bits_of(row: EncodingResult, far: bool, w: Words) -> Cells:
 
 
 def costs(report: LabReport, w: Words = ENGLISH) -> list[Cells]:
-    """Parameters, time, and what else tells encodings apart (S7)."""
+    """Parameters, time, and what else tells encodings apart."""
     s = report.settings
     L, longest = s.train_length, s.lengths[-1]
     cheapest = min(row.step_cpu_seconds for row in report.rows)

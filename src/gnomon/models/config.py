@@ -276,9 +276,9 @@ PRESETS: dict[str, dict[str, Any]] = {
 def preset(name: str, /, **changes: Any) -> ModelConfig:
     """The config of a preset, with `changes` laid over it.
 
-    mini-gpt    867 072 parameters: GPT-2's block, 4 layers of width 128, 64 learned positions, 512 tokens (S15)
+    mini-gpt    867 072 parameters: GPT-2's block, 4 layers of width 128, 64 learned positions, 512 tokens
     mini-llama  the same size the modern way: RoPE, RMSNorm, SwiGLU, grouped-query attention, no biases
-    gpt2-small  124 439 808 parameters (S14)
+    gpt2-small  124 439 808 parameters
     vaswani-base  63 082 496 parameters: the original Transformer with one table of 37 000 tokens
     bert-base   109 482 240 parameters: with its pooler, without a head over the vocabulary
     """

@@ -16,7 +16,7 @@ from gnomon.trace import Trace
 
 
 class DecoderOnly(Writer):
-    """A stack of blocks over one input layer, with logits over the vocabulary. causal=False makes it an encoder (S1).
+    """A stack of blocks over one input layer, with logits over the vocabulary. causal=False makes it an encoder.
 
     >>> model = DecoderOnly(vocab_size=512, d_model=128, n_layers=2, n_heads=4, position="alibi")
     >>> model(torch.tensor([[76, 299, 412]])).shape

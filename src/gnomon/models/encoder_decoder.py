@@ -19,7 +19,7 @@ from gnomon.trace import Trace
 
 
 class EncoderDecoder(Writer):
-    """Two stacks. One table serves source, target and output (S13) unless `source_vocab_size` gives the source its own;
+    """Two stacks. One table serves source, target and output unless `source_vocab_size` gives the source its own;
     `source_positions` gives it positions, and a norm, of its own beside the shared table (BART).
 
     n_layers is the encoder's depth, and the decoder's unless n_decoder_layers says otherwise. The encoding acts in both

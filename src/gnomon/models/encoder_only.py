@@ -1,4 +1,4 @@
-"""EncoderOnly: ids -> input layer -> blocks that see both ways -> a vector per token (S21; BERT, arXiv:1810.04805)."""
+"""EncoderOnly: ids -> input layer -> blocks that see both ways -> a vector per token (BERT, arXiv:1810.04805)."""
 
 import warnings
 from collections.abc import Iterator

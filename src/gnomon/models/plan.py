@@ -1,4 +1,4 @@
-"""Plan: what a model costs before it is built. Parameters by part, tied and untied (S14, S15), and its cache.
+"""Plan: what a model costs before it is built. Parameters by part, tied and untied, and its cache.
 
 The model is built on the meta device, which has shapes but no memory, so that what is counted is what will be built.
 """

@@ -1,4 +1,4 @@
-"""Nearness: which tokens, or which sentences, a model keeps close to one another (S23).
+"""Similarity: which tokens, or which sentences, a model keeps close to one another.
 
 Two vectors are as near as the cosine of the angle between them. Tokens are rows of the model's own table, as it was
 learned; a sentence is the model's vectors for its tokens, pooled.

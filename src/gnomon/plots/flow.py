@@ -1,4 +1,4 @@
-"""The picture of an inspection: ids, vectors, position, attention, output and answer on one page (S11)."""
+"""The picture of an inspection: ids, vectors, position, attention, output and answer on one page."""
 
 from itertools import product
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""One text on its way through a model, with every number kept (S11).
+"""One text on its way through a model, with every number kept.
 
 ids -> rows of the token table -> + position -> attention in each layer -> output -> what the head says of it
 

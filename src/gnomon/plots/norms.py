@@ -1,4 +1,4 @@
-"""What the norm does (S19), measured: where it stands decides the path of the gradient, and layer norm, unlike batch
+"""What the norm does, measured: where it stands decides the path of the gradient, and layer norm, unlike batch
 norm, makes a token's output its own business."""
 
 from dataclasses import dataclass

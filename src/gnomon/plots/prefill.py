@@ -1,4 +1,4 @@
-"""All tokens at once against one after another (S28): what a Transformer can do in training and when it reads a
+"""All tokens at once against one after another: what a Transformer can do in training and when it reads a
 prompt, and what decoding, like a recurrent network, cannot."""
 
 import time

@@ -1,4 +1,4 @@
-"""Why scores are divided by sqrt(d_k): without it the softmax saturates and its gradient vanishes (S16).
+"""Why scores are divided by sqrt(d_k): without it the softmax saturates and its gradient vanishes.
 
 For normal q and k the score q . k has standard deviation sqrt(d_k) (Vaswani et al. 2017, section 3.2.1, footnote 4).
 The Jacobian of p = softmax(s) is diag(p) - p p^T, which is 0 where p is one-hot.

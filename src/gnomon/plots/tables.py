@@ -1,4 +1,4 @@
-"""Pictures of the vectors that an encoding adds at the input (S5)."""
+"""Pictures of the vectors that an encoding adds at the input."""
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from gnomon.positions import Learned, PositionEncoding
 def heat_map(
     position: Position = "sinusoidal", length: int | None = None, d_model: int = 128, lang: str = "en"
 ) -> Picture:
-    """The table of an encoding that acts at the input: positions on x, dimensions on y, red to blue (S5).
+    """The table of an encoding that acts at the input: positions on x, dimensions on y, red to blue.
 
     position  a name, gn.positions.get(...), or a module of a trained model (its own width then)
     length    positions shown; default: all rows of a learned table of a trained model, otherwise 100

@@ -1,4 +1,4 @@
-"""A map of vectors: tokens or sentences on the plane where they differ most (S23)."""
+"""A map of vectors: tokens or sentences on the plane where they differ most."""
 
 from collections.abc import Iterator, Sequence
 from itertools import product

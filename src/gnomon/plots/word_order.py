@@ -1,4 +1,4 @@
-"""Without position, attention cannot tell who bit whom (S1): the proof on one sentence, in three languages.
+"""Without position, attention cannot tell who bit whom: the proof on one sentence, in three languages.
 
 Let P reorder tokens, A(x) be the scores and f(x) the outputs of a bidirectional stack without position. Then
 A(Px) = P A(x) P^T and f(Px) = P f(x): equivariance. A mean over tokens does not change at all: invariance. Causal

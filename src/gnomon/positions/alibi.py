@@ -21,7 +21,7 @@ Sides = Literal["symmetric", "split"]
 
 
 class ALiBi(PositionEncoding):
-    """A penalty on distance, steeper in the first heads; no parameters (S9)."""
+    """A penalty on distance, steeper in the first heads; no parameters."""
 
     name = "alibi"
     paper = "Press et al. 2022, arXiv:2108.12409"

@@ -22,7 +22,7 @@ Growth = Literal["interpolate", "tile", "zero"]
 
 
 class Learned(PositionEncoding):
-    """A table of `max_positions` trained rows (S6)."""
+    """A table of `max_positions` trained rows."""
 
     name = "learned"
     paper = "Gehring et al. 2017, arXiv:1705.03122"

@@ -25,7 +25,7 @@ Pairing = Literal["half", "interleaved"]
 
 
 class RoPE(PositionEncoding):
-    """Rotary position embedding, whole or partial, any base, both pairings (S8)."""
+    """Rotary position embedding, whole or partial, any base, both pairings."""
 
     name = "rope"
     paper = "Su et al. 2021, arXiv:2104.09864"

@@ -25,7 +25,7 @@ Table = Literal["interleaved", "concatenated", "tensor2tensor"]
 
 
 class Sinusoidal(PositionEncoding):
-    """Fixed sine and cosine vectors; any length, any d_model (odd too), no parameters (S3, S4)."""
+    """Fixed sine and cosine vectors; any length, any d_model (odd too), no parameters."""
 
     name = "sinusoidal"
     paper = "Vaswani et al. 2017, arXiv:1706.03762"
@@ -89,7 +89,7 @@ class Sinusoidal(PositionEncoding):
 def sinusoidal_table(
     max_len: int, d_model: int, base: float = 10000.0, table: Table = "interleaved"
 ) -> npt.NDArray[np.float64]:
-    """The table as a float64 numpy array (max_len, d_model); row p is the vector of position p (S3).
+    """The table as a float64 numpy array (max_len, d_model); row p is the vector of position p.
 
     >>> sinusoidal_table(2, 4).round(4).tolist()
     [[0.0, 1.0, 0.0, 1.0], [0.8415, 0.5403, 0.01, 1.0]]

@@ -133,7 +133,7 @@ def test_a_part_that_does_not_turn_is_promised_to_stay():
     assert asked("scaling as published", rotation(promised=THETA[::2].tolist())).verdict == "FAIL"
 
 
-def test_a_bare_module_is_asked_nothing_about_models_and_a_model_nothing_about_bare_modules():
+def test_bare_modules_and_models_are_asked_only_about_their_own_kind():
     laws = {f.law for f in gn.audit(rotation()).findings}
     assert "scaling as published" in laws
     assert "causality" not in laws

@@ -118,7 +118,7 @@ def test_a_norm_of_queries_over_the_whole_width_is_not_accused():
     assert asked(ALIKE, student(normed)).verdict == "not applicable"
 
 
-def test_a_matrix_beside_those_of_queries_keys_and_values_is_not_taken_for_one_of_them():
+def test_a_matrix_beside_queries_keys_and_values_is_not_taken_for_one_of_them():
     """Forgetting attention whose gates are made by queries and keys of their own, in a matrix as wide as W_q."""
     gated = {
         "self.drop = nn.Dropout(dropout)\n\n    def heads":

@@ -124,7 +124,7 @@ def test_a_function_of_a_module_is_asked_in_another_dtype():
     assert model.weight.dtype == torch.float32
 
 
-def test_what_a_call_wrote_into_while_gradients_were_recorded_is_no_part_of_its_graph():
+def test_a_buffer_written_while_gradients_are_recorded_is_no_part_of_the_graph():
     """A cache inside a model, a plain tensor, into which each call writes."""
 
     class Writes(nn.Module):

@@ -385,7 +385,7 @@ def test_a_law_that_may_follow_from_another_says_so_in_the_language_of_the_reade
     assert "puede deberse a «causalidad», que también se incumple: arregla esa primero" in " ".join(text.split())
 
 
-def test_a_reason_is_said_in_the_language_of_the_reader_with_the_name_of_its_model_as_it_is():
+def test_a_reason_is_in_the_readers_language_and_keeps_its_models_name():
     w = words("audit", "es")
     assert reason("m has no cache", "m", w) == "m no tiene caché"
     assert reason("has no cache (seen once its weights are drawn larger)", "m", w) == (

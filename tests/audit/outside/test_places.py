@@ -219,7 +219,7 @@ class TwoEnds(GPT):
         return self.head(x), {"value": [self.last(self.middle(x))]}
 
 
-def test_what_is_given_beside_logits_is_a_use_and_ends_for_other_tasks_are_not_accused():
+def test_outputs_beside_logits_are_a_use_and_heads_of_other_tasks_pass():
     assert gn.audit(TwoEnds(), only=[USED])[USED].verdict == "pass"
 
 

@@ -184,7 +184,7 @@ def test_inputs_fit_into_a_short_table():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("std", [0.02, 0.3])
-def test_the_tolerance_is_several_times_what_healthy_models_need_and_far_below_their_logits(dtype, std):
+def test_the_tolerance_is_above_what_healthy_models_need_and_far_below_logits(dtype, std):
     t = target(Tiny("rope", layers=4, std=std).to(dtype))
     ids = t.ids(3, 16)
     with torch.no_grad():

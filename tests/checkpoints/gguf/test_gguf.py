@@ -91,7 +91,7 @@ def test_gemmas_norms_are_stored_with_their_one(tmp_path: Path) -> None:
 
 
 def test_a_tied_head_is_one_table_in_the_file(tmp_path: Path) -> None:
-    """S13: a head without a tensor of its own is the table."""
+    """A head without a tensor of its own is the table."""
     tied, untied = (GGUF(save(model_of(name), tmp_path / name)) for name in ("llama", "llama, untied, odd heads"))
     assert "output.weight" not in tied.tensors
     assert "output.weight" in untied.tensors

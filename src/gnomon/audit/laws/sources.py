@@ -1,4 +1,4 @@
-"""Laws of cross-attention: what a decoder sees of its source, with and without a cache (S20).
+"""Laws of cross-attention: what a decoder sees of its source, with and without a cache.
 
 They are asked of the subject's settings as an encoder-decoder, whatever it is itself.
 """

@@ -175,7 +175,7 @@ def test_a_source_of_consecutive_ids_is_no_table_of_positions():
     assert target.limit is None or target.limit > V
 
 
-def test_a_class_derived_from_nn_transformer_with_a_forward_of_its_own_is_a_plain_module():
+def test_a_subclass_of_nn_transformer_with_its_own_forward_is_a_plain_module():
     class Mine(nn.Transformer):
         def __init__(self):
             super().__init__(D, 2, 1, 1, 32, dropout=0.0, batch_first=True)

@@ -455,7 +455,7 @@ class Certain(Model):
 
 
 @pytest.mark.parametrize("lengths", [{5}, {3, 6, 7}, set(range(2, 99)), set(range(4, 99, 4)), {1}])
-def test_lengths_are_asked_one_by_one_and_faults_are_found_at_those_that_are_answered(lengths):
+def test_lengths_are_asked_one_by_one_and_faults_found_at_those_answered(lengths):
     target = Torch(Certain(lengths))
     assert target.lengths == {n for n in lengths if n <= 48}
     assert target.limit in (None, 1, 64)
