@@ -9,8 +9,8 @@ import torch
 import gnomon as gn
 from gnomon.cli.main import COMMANDS
 
-ROOMS = ("attention", "audit", "blocks", "checkpoints", "data", "embed", "generate", "lab", "models", "plots")
-ROOMS += ("positions", "tasks", "train")
+PACKAGES = ("attention", "audit", "blocks", "checkpoints", "data", "embed", "generate", "lab", "models", "plots")
+PACKAGES += ("positions", "tasks", "train")
 
 #: what each command does in Python
 IN_PYTHON = {
@@ -29,19 +29,19 @@ def fresh(code: str) -> str:
 
 
 @pytest.mark.slow
-def test_every_room_is_there_after_one_import_which_waits_for_none_of_them():
+def test_every_package_is_there_after_one_import_which_waits_for_none_of_them():
     """In a fresh interpreter, where a function and the module it lives in may not share a name either."""
-    assert set(ROOMS) <= set(gn.__all__)
-    rooms = (*ROOMS, "layout", "device", "errors", "norm", "trace", "glossary")
-    names = [name for name in gn.__all__ if callable(getattr(gn, name)) and name not in ROOMS]
+    assert set(PACKAGES) <= set(gn.__all__)
+    modules = (*PACKAGES, "layout", "device", "errors", "norm", "trace", "glossary")
+    names = [name for name in gn.__all__ if callable(getattr(gn, name)) and name not in PACKAGES]
     code = f"""
 import sys, gnomon as gn
 assert "torch" not in sys.modules
-print(*[getattr(gn, name).__name__ for name in {rooms}])
+print(*[getattr(gn, name).__name__ for name in {modules}])
 print(*[getattr(gn, name).__name__ for name in {names}])
 """
     found = [line.split() for line in fresh(code).splitlines()]
-    assert found == [[f"gnomon.{name}" for name in rooms], [getattr(gn, name).__name__ for name in names]]
+    assert found == [[f"gnomon.{name}" for name in modules], [getattr(gn, name).__name__ for name in names]]
 
 
 def test_there_are_few_names_and_each_is_explained():

@@ -171,8 +171,8 @@ def test_the_changelog_has_a_place_for_what_comes():
     assert "## [Unreleased]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
-def test_the_tour_passes_every_room():
+def test_the_tour_passes_every_package():
     tour = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    rooms = [place for place in (ROOT / "src" / "gnomon").iterdir() if not place.name.startswith("_")]
-    names = [f"{room.name}/" if room.is_dir() else room.name for room in rooms if room.name != "py.typed"]
+    parts = [place for place in (ROOT / "src" / "gnomon").iterdir() if not place.name.startswith("_")]
+    names = [f"{part.name}/" if part.is_dir() else part.name for part in parts if part.name != "py.typed"]
     assert [name for name in sorted(names) if f"`{name}`" not in tour] == []

@@ -1,4 +1,4 @@
-"""The shape of the house: which room may import which, one method per file, every public name explained.
+"""The shape of the house: which package may import which, one method per file, every public name explained.
 
 Each rule is a function that lists what breaks it. It is asked about our own source, where the list must be empty, and
 about a small bad example, where it must not be: a rule that cannot fail guards nothing.
@@ -19,8 +19,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "gnomon"
 
-# From the ground up. A room imports from rooms below it; rooms on one floor do not know each other.
-FLOORS = (
+# From the bottom up. A package imports from layers below its own; packages in one layer do not know each other.
+LAYERS = (
     "kinds",
     "shapes errors show",
     "settings",
@@ -40,7 +40,7 @@ FLOORS = (
     "plots",
     "cli explorer",
 )
-FLOOR = {room: height for height, rooms in enumerate(FLOORS) for room in rooms.split()}
+LAYER = {name: height for height, names in enumerate(LAYERS) for name in names.split()}
 FRONT_PAGE = ("__init__.py", "__main__.py")  # the public names, gathered from everywhere
 LONGEST = 450  # lines; beyond it a file holds more than one idea
 
@@ -53,11 +53,11 @@ FORBIDDEN = [
 ]
 
 
-# ------------------------------------------------------------------ rooms
+# ------------------------------------------------------------------ layers
 
 
-def rooms_imported(file: Path, package: Path) -> Iterator[tuple[int, str]]:
-    """Each import of `file` from within the package: the line, and the room (or "" for the front page)."""
+def packages_imported(file: Path, package: Path) -> Iterator[tuple[int, str]]:
+    """Each import of `file` from within the package: the line, and the package or module (or "" for the front page)."""
     inside = (package.name, *file.relative_to(package).parts[:-1])
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -71,23 +71,23 @@ def rooms_imported(file: Path, package: Path) -> Iterator[tuple[int, str]]:
         for module in modules:
             first, _, rest = module.partition(".")
             if first == package.name:
-                yield node.lineno, rest.partition(".")[0] if rest.partition(".")[0] in FLOOR else ""
+                yield node.lineno, rest.partition(".")[0] if rest.partition(".")[0] in LAYER else ""
 
 
 def imports_that_go_up(package: Path) -> list[str]:
-    """Imports from a floor above or from a neighbour on the same floor, and rooms that have no floor."""
+    """Imports from a layer above or from a neighbour in the same layer, and packages that have no layer."""
     found = []
     for file in sorted(package.rglob("*.py")):
-        room = file.relative_to(package).parts[0].removesuffix(".py")
+        part = file.relative_to(package).parts[0].removesuffix(".py")
         if file.relative_to(package).as_posix() in FRONT_PAGE:
             continue
-        if room not in FLOOR:
-            found.append(f"{file.name}: the room {room!r} has no floor: give it one in FLOORS")
+        if part not in LAYER:
+            found.append(f"{file.name}: {part!r} has no layer: give it one in LAYERS")
             continue
-        for line, other in rooms_imported(file, package):
-            height = FLOOR.get(other, FLOOR["plots"])  # the front page shows everything below the plots
-            if other != room and height >= FLOOR[room]:
-                found.append(f"{file.relative_to(package)}:{line}: {room} imports {other or 'the front page'}")
+        for line, other in packages_imported(file, package):
+            height = LAYER.get(other, LAYER["plots"])  # the front page shows everything below the plots
+            if other != part and height >= LAYER[part]:
+                found.append(f"{file.relative_to(package)}:{line}: {part} imports {other or 'the front page'}")
     return found
 
 

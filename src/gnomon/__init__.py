@@ -67,8 +67,8 @@ if TYPE_CHECKING:
     from gnomon.tasks import evaluate as evaluate
     from gnomon.trace import Trace as Trace
 
-#: the rooms that hold something for users; each is imported when it is asked for, as gn.models
-_ROOMS = (
+#: the packages that hold something for users; each is imported when it is asked for, as gn.models
+_PACKAGES = (
     "attention", "audit", "blocks", "checkpoints", "data", "embed", "generate", "lab", "models", "plots", "positions",
     "tasks", "train",
 )  # fmt: skip
@@ -90,14 +90,14 @@ _NAMES = {
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
-__all__ = [*_ROOMS, *_HOMES, "__version__"]
+__all__ = [*_PACKAGES, *_HOMES, "__version__"]
 
 
 def __getattr__(name: str) -> Any:
     """A public name, or a module of this package: gn.layout, say."""
     if name in _HOMES:
         return getattr(importlib.import_module(f"gnomon.{_HOMES[name]}"), name)
-    if name in _ROOMS or (not name.startswith("_") and importlib.util.find_spec(f"gnomon.{name}")):
+    if name in _PACKAGES or (not name.startswith("_") and importlib.util.find_spec(f"gnomon.{name}")):
         return importlib.import_module(f"gnomon.{name}")
     raise AttributeError(f"module 'gnomon' has no attribute {name!r}; it has {', '.join(sorted(__all__))}")
 

@@ -107,13 +107,8 @@ class MultiHeadAttention(nn.Module):
                 f"n_heads={n_heads} must be a multiple of n_kv_heads={self.n_kv_heads}: each key/value head serves an "
                 "equal share of the query heads"
             )
-        self.causal, self.window, self.sink_tokens, self.dropout, self.softcap = (
-            causal,
-            window,
-            sink_tokens,
-            dropout,
-            softcap,
-        )
+        self.causal, self.window, self.sink_tokens = causal, window, sink_tokens
+        self.dropout, self.softcap = dropout, softcap
         self.scale = self.d_head**-0.5 if scale is None else scale
         self.q = nn.Linear(d_model, n_heads * self.d_head, bias)
         self.k = nn.Linear(d_model, self.n_kv_heads * self.d_head, bias)

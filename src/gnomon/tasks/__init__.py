@@ -1,4 +1,4 @@
-"""Tasks on real data that can be checked exactly. Each kind of task is one file in this room.
+"""Tasks on real data that can be checked exactly. Each kind of task is one file in this package.
 
 To add a kind: put one file here (or in a module of your own, given to `--import`) that defines a frozen dataclass
 derived from `Kind`. Its fields are its settings: a table of the TOML file, and `--set NAME.FIELD=...`.

@@ -77,7 +77,7 @@ class Kind(ABC):
 
 
 def kinds() -> dict[str, type[Kind]]:
-    """Every kind by name: those of this room, and yours once their module is imported."""
+    """Every kind by name: those of this package, and yours once their module is imported."""
     for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
         import_module(f"{__package__}.{module.name}")
     return dict(_KINDS)

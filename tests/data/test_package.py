@@ -1,4 +1,4 @@
-"""The room as a whole."""
+"""The package as a whole."""
 
 import subprocess
 import sys
