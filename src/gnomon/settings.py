@@ -15,13 +15,12 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields
 from functools import cache
-from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar, get_type_hints
+from typing import Annotated, Any, Concatenate, ParamSpec, get_type_hints
 
 from gnomon.errors import must_be, unknown
 from gnomon.kinds import Setting, setting
 
 P = ParamSpec("P")
-T = TypeVar("T")
 WIDTH = 120  # of help
 
 
@@ -61,10 +60,9 @@ def check_fields(kind: type[Any], values: Mapping[str, object]) -> None:
         must_be(name, value, kinds[name])
 
 
-def picked(kind: type[T], source: Any, **others: Any) -> T:
-    """A `kind` with the fields that `source` has by the same names, and these others."""
-    names = [field.name for field in fields(kind) if field.init]  # type: ignore[arg-type]
-    return kind(**{name: getattr(source, name) for name in names if name not in others}, **others)
+def chosen(kind: type[Any], source: Any) -> dict[str, Any]:
+    """What `source` has for each field of this dataclass, by name: the settings that one part reads of a whole."""
+    return {name: getattr(source, name) for name in kinds_of(kind)}
 
 
 # ------------------------------------------------------------------ words
@@ -124,14 +122,31 @@ def takes(kind: Callable[P, Any]) -> Callable[[Callable[..., None]], Callable[Co
     """Of a constructor: its arguments are the fields of this dataclass, for type checkers and for `help`."""
 
     def told(constructor: Callable[..., None]) -> Callable[Concatenate[Any, P], None]:
-        own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-        constructor.__signature__ = inspect.Signature([own, *parameters_of(kind)])  # type: ignore[attr-defined, arg-type]
+        sign(constructor, kind)
         return constructor
 
     return told
 
 
+def sign(function: Any, kind: Any) -> None:
+    """Put the fields of a dataclass into a function's signature, in the place of its `**settings`."""
+    own = [p for p in inspect.signature(function).parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    names = {p.name for p in own}
+    function.__signature__ = inspect.Signature([*own, *(p for p in parameters_of(kind) if p.name not in names)])
+
+
 __all__ = [
-    "SharedSettings", "annotations_of", "check_fields", "default_of", "explained", "groups", "kinds_of", "line_of",
-    "parameters_of", "picked", "said_of", "takes",
-]  # fmt: skip
+    "SharedSettings",
+    "annotations_of",
+    "check_fields",
+    "chosen",
+    "default_of",
+    "explained",
+    "groups",
+    "kinds_of",
+    "line_of",
+    "parameters_of",
+    "said_of",
+    "sign",
+    "takes",
+]

@@ -81,7 +81,7 @@ def test_dense_is_what_torch_computes_from_the_mask(causal, window):
     q, k, v = torch.randn(3, 2, 4, 7, 8)
     mask = visible(at, at, causal, window)
     want = F.scaled_dot_product_attention(q, k, v, attn_mask=mask).masked_fill(~mask.any(-1, keepdim=True), 0.0)
-    got = dense(q, k, v, NONE, at, at, AttentionSettings(causal, window, 8**-0.5))
+    got = dense(q, k, v, NONE, at, at, AttentionSettings(causal=causal, window=window, scale=8**-0.5))
     assert torch.allclose(got, want, atol=1e-6)
 
 

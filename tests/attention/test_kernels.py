@@ -149,9 +149,9 @@ def test_flex_attention_equals_the_dense_definition(position):
     q, k, v = torch.randn(3, 2, 2, 8, 8)
     padded = Layout.padded(at.real)
     for where, settings in (
-        (at, AttentionSettings(True, 3, 0.3)),
-        (at, AttentionSettings(False, None, 0.3)),
-        (padded, AttentionSettings(True, None, 0.3)),
+        (at, AttentionSettings(window=3, scale=0.3)),
+        (at, AttentionSettings(causal=False, scale=0.3)),
+        (padded, AttentionSettings(scale=0.3)),
     ):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch advises to compile it
@@ -288,5 +288,7 @@ def test_alone_and_both_sided_there_may_be_more_queries_than_keys():
 def test_numbers_that_make_no_attention_are_refused_by_name(name, value):
     """A cap of 0 would weigh all that is seen alike, without a word."""
     x = torch.randn(1, 1, 3, 4)
+    with pytest.raises(gn.BadValue, match="unknown setting 'sofcap': did you mean 'softcap'"):
+        attend(x, x, x, sofcap=3.0)
     with pytest.raises(gn.BadValue, match=f"^{name} "):
         attend(x, x, x, **{name: value})

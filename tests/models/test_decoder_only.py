@@ -216,5 +216,5 @@ def test_scores_and_logits_may_be_scaled_otherwise():
     h = model.hidden(ids)
     torch.testing.assert_close(model(ids), 0.25 * h @ model.input.tokens.weight.T + model.head.bias)
     attention = model.stack.blocks[0].attention
-    assert attention.scale == 1.0
-    assert small().stack.blocks[0].attention.scale == attention.d_head**-0.5
+    assert attention.settings.scale == 1.0
+    assert small().stack.blocks[0].attention.settings.scale == attention.d_head**-0.5

@@ -1,9 +1,10 @@
 """attend: the one entrance to attention. It chooses a kernel from static facts, never from values."""
 
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from math import inf
+from typing import Any, ParamSpec, Protocol
 
 import torch
 from torch.nn import functional as F
@@ -13,7 +14,10 @@ from gnomon.attention.dense import AttentionSettings, dense, share_heads
 from gnomon.errors import BadValue, must_be, unknown, wrong
 from gnomon.layout import Layout, check_layouts
 from gnomon.positions.base import NoPE, PositionEncoding
+from gnomon.settings import check_fields, explained, sign
 from gnomon.shapes import Float
+
+P = ParamSpec("P")
 
 Kernel = Callable[[Float, Float, Float, PositionEncoding, Layout, Layout, AttentionSettings], Float]
 
@@ -32,6 +36,35 @@ SHAPE = "(batch, key/value heads, tokens, d_head)"
 _watched: ContextVar[list[str] | None] = ContextVar("watched", default=None)
 
 
+class Attend(Protocol[P]):
+    """`attend`, whose keywords are the fields of AttentionSettings."""
+
+    def __call__(
+        self,
+        q: Float,
+        k: Float,
+        v: Float,
+        position: PositionEncoding | None = None,
+        at: Layout | None = None,
+        k_at: Layout | None = None,
+        kernel: str | None = None,
+        *args: P.args,
+        **settings: P.kwargs,
+    ) -> Float:
+        """Attention of q over k, v."""
+        ...
+
+
+def _takes(kind: Callable[P, AttentionSettings]) -> Callable[[Callable[..., Float]], Attend[P]]:
+    def told(function: Callable[..., Float]) -> Attend[P]:
+        sign(function, kind)
+        function.__doc__ = f"{inspect.getdoc(function)}\n\n{explained(AttentionSettings)}"
+        return function
+
+    return told
+
+
+@_takes(AttentionSettings)
 def attend(
     q: Float,
     k: Float,
@@ -39,41 +72,43 @@ def attend(
     position: PositionEncoding | None = None,
     at: Layout | None = None,
     k_at: Layout | None = None,
-    *,
-    causal: bool = True,
-    window: int | None = None,
-    scale: float | None = None,
-    dropout: float = 0.0,
-    sink_tokens: int = 0,
-    softcap: float | None = None,
-    sinks: Float | None = None,
     kernel: str | None = None,
+    **settings: Any,
 ) -> Float:
     """Attention of q (B, H, T, C) over k, v (B, K, S, C) -> (B, H, T, C); H must be a multiple of K.
 
     position     its bias (and score, if it defines one) is used; rotation has already happened. None: nothing is added
     at, k_at     where queries and keys sit; what padded and unfilled slots hold (NaN too) changes nothing. Without them
                  keys sit at 0..S-1 and queries are the last T of these tokens
-    causal       a query sees no key after it
-    window       nearest tokens seen, itself included; scale: default 1/sqrt(C), the bias is added after it
-    dropout      on the weights; the caller passes 0 outside training
-    sink_tokens  tokens at positions below this stay visible from outside the window
-    softcap      c of c tanh(score / c); sinks: (H,) logits that take part in the softmax and give nothing
     kernel       a name of KERNELS instead of the automatic choice
 
     Raises BadValue for tensors and layouts that do not fit together, and for a kernel that cannot compute what is
     asked, naming what it lacks.
     """
+    if not torch.compiler.is_compiling():
+        check_fields(AttentionSettings, settings)
+    return attention(q, k, v, position, at, k_at, AttentionSettings(**settings), kernel)
+
+
+def attention(
+    q: Float,
+    k: Float,
+    v: Float,
+    position: PositionEncoding | None,
+    at: Layout | None,
+    k_at: Layout | None,
+    settings: AttentionSettings,
+    kernel: str | None = None,
+) -> Float:
+    """`attend` with settings that were checked."""
     _check(q, k, v, position)
-    _check_settings(causal, window, scale, dropout, sink_tokens, softcap, sinks)
-    if sinks is not None and sinks.shape != q.shape[1:2]:
-        raise BadValue(f"sinks has a number for each of the {q.shape[1]} heads, got shape {tuple(sinks.shape)}")
+    if settings.sinks is not None and settings.sinks.shape != q.shape[1:2]:
+        raise BadValue(
+            f"sinks has a number for each of the {q.shape[1]} heads, got shape {tuple(settings.sinks.shape)}"
+        )
     position = NOTHING if position is None else position
-    at, k_at = _placed(q, k, at, k_at, causal)
+    at, k_at = _placed(q, k, at, k_at, settings.causal)
     _check_places(q, k, v, at, k_at)
-    settings = AttentionSettings(
-        causal, window, q.shape[-1] ** -0.5 if scale is None else scale, dropout, sink_tokens, softcap, sinks
-    )
     name = _named(kernel, position, at, k_at, settings) or choose(position, at, k_at, settings, q.device.type)
     if not torch.compiler.is_compiling() and (ran := _watched.get()) is not None:  # it would break the graph
         ran.append(name)
@@ -97,28 +132,6 @@ def _check(q: Float, k: Float, v: Float, position: PositionEncoding | None) -> N
     if q.shape[3] != k.shape[3] or not q.shape[0] == k.shape[0] == v.shape[0] or not q.dtype == k.dtype == v.dtype:
         found = ", ".join(f"{name} {x.dtype} of shape {tuple(x.shape)}" for name, x in (("q", q), ("k", k), ("v", v)))
         raise BadValue(f"queries, keys and values have one batch and dtype, queries and keys one width; got {found}")
-
-
-def _check_settings(*settings: object) -> None:
-    """Raise BadValue for a setting of the wrong type; dropout is a share, and a cap is above 0."""
-    kinds = {
-        "causal": bool, "window": int | None, "scale": float | None, "dropout": float, "sink_tokens": int,
-        "softcap": float | None, "sinks": torch.Tensor | None,
-    }  # fmt: skip
-    for (name, kind), value in zip(kinds.items(), settings, strict=True):
-        must_be(name, value, kind)
-    _, _, scale, dropout, sink_tokens, softcap, _ = settings
-    assert isinstance(dropout, float | int)
-    if not 0 <= dropout < 1:
-        raise BadValue(f"dropout is a share of the weights, at least 0 and below 1; got {dropout}")
-    if isinstance(softcap, float | int) and not softcap > 0:
-        raise BadValue(
-            f"softcap is the number that no score exceeds, above 0; None leaves scores as they are; got {softcap}"
-        )
-    if isinstance(scale, float) and not abs(scale) < inf:
-        raise BadValue(f"scale is the number that scores are multiplied by; got {scale}")
-    if isinstance(sink_tokens, int) and sink_tokens < 0:
-        raise BadValue(f"sink_tokens counts the first positions that stay visible, 0 for none; got {sink_tokens}")
 
 
 def check_built(position: object) -> None:
@@ -187,7 +200,7 @@ def lacking(kernel: str, position: PositionEncoding, at: Layout, k_at: Layout, s
         (kernel == "causal" and not settings.causal, "attention to both sides"),
         (kernel == "causal" and at is not k_at, "queries and keys that are not one Layout"),
         (kernel == "toeplitz" and biased and not position.relative, f"the bias of {position.name}, which is absolute"),
-        (kernel == "toeplitz" and settings.sink_tokens > 0, "sink tokens"),
+        (kernel == "toeplitz" and settings.window is not None and settings.sink_tokens > 0, "sink tokens"),
         ((only_dense or kernel == "flex") and settings.dropout > 0, "dropout"),
     )
     return "; ".join(words for broken, words in rules if broken)
@@ -238,4 +251,4 @@ def _cleared(x: Float, at: Layout) -> Float:
     return x if at.doc is None else x.masked_fill(~at.real[:, None, :, None], 0.0)
 
 
-__all__ = ["KERNELS", "NOTHING", "attend", "check_built", "choose", "defines_score", "lacking", "watch"]
+__all__ = ["KERNELS", "NOTHING", "attend", "attention", "check_built", "choose", "defines_score", "lacking", "watch"]

@@ -6,7 +6,7 @@ Two things may be done to the scores: a soft cap c tanh(s / c) before the mask (
 and one more logit per head, learned, that takes its share of the softmax and gives nothing (gpt-oss, arXiv:2508.10925).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 import torch
@@ -37,22 +37,23 @@ class ScoreSettings:
     ] = 0
 
 
-@dataclass(frozen=True, eq=False)
-class AttentionSettings:
-    """The settings of one attention: who may be seen, what is done to scores, dropout on the weights."""
+@dataclass(frozen=True, kw_only=True)
+class AttentionSettings(ScoreSettings):
+    """Attention"""
 
-    causal: bool = True
-    window: int | None = None
-    scale: float = 1.0
-    dropout: float = 0.0
-    sink_tokens: int = 0
-    softcap: float | None = None
-    sinks: Float | None = None  # (H,) learned logits
+    causal: Annotated[bool, Setting("a query sees no key after it")] = True
+    window: Annotated[int | None, Setting("nearest tokens seen, itself included; none: all", least=1)] = None
+    scale: Annotated[float | None, Setting("of q . k; default 1 / sqrt(C). A bias is added after it")] = None
+    dropout: Annotated[float, Setting("share of the weights; a caller gives 0 outside training", least=0, below=1)] = (
+        0.0
+    )
+    sinks: Annotated[Float | None, Setting("(H,) learned logits that take part in the softmax and give nothing")] = (
+        field(default=None, compare=False)
+    )
 
-    @property
-    def bare(self) -> bool:
-        """Whether scores go into the softmax as they are."""
-        return self.softcap is None and self.sinks is None
+    def scale_of(self, q: Float) -> float:
+        """What the scores of queries (..., C) are multiplied by."""
+        return q.shape[-1] ** -0.5 if self.scale is None else self.scale
 
 
 def dense(
@@ -70,7 +71,7 @@ def weights(
     q, k = q.to(wide(q.dtype)), k.to(wide(k.dtype))
     ok = visible(at, k_at, settings.causal, settings.window, settings.sink_tokens)
     with torch.autocast(q.device.type, enabled=False):
-        s = position.scores(q, k, at, k_at, ok, settings.scale)
+        s = position.scores(q, k, at, k_at, ok, settings.scale_of(q))
         s = s if settings.softcap is None else settings.softcap * torch.tanh(s / settings.softcap)
         return masked_softmax(s, ok, None if settings.sinks is None else settings.sinks.to(s.dtype)[:, None, None])
 

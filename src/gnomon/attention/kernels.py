@@ -24,14 +24,14 @@ def plain(
     q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, settings: AttentionSettings
 ) -> Float:
     """Every query sees every key and nothing is added: no mask at all."""
-    return F.scaled_dot_product_attention(q, k, v, scale=settings.scale)
+    return F.scaled_dot_product_attention(q, k, v, scale=settings.scale_of(q))
 
 
 def causal(
     q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, settings: AttentionSettings
 ) -> Float:
     """Queries and keys are the same tokens in time order: torch's own causal mask."""
-    return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=settings.scale)
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=settings.scale_of(q))
 
 
 def toeplitz(
@@ -46,10 +46,10 @@ def toeplitz(
     q, k, v = (x.to(wide(x.dtype)) for x in (q, k, v))
     by_distance = distance_vector(position, at, k_at, settings, q.shape[1], q.dtype)
     if by_distance.requires_grad and torch.is_grad_enabled():
-        out = _LearnedToeplitz.apply(q.flip(2), k, v, by_distance, settings.scale)  # type: ignore[no-untyped-call]
+        out = _LearnedToeplitz.apply(q.flip(2), k, v, by_distance, settings.scale_of(q))  # type: ignore[no-untyped-call]
     else:
         mask = _matrix(by_distance, q.shape[2], k.shape[2])
-        out = F.scaled_dot_product_attention(q.flip(2), k, v, attn_mask=mask[None], scale=settings.scale)
+        out = F.scaled_dot_product_attention(q.flip(2), k, v, attn_mask=mask[None], scale=settings.scale_of(q))
     return out.flip(2).to(narrow)  # type: ignore[no-any-return]
 
 
@@ -129,7 +129,9 @@ def blocked(
         if position.acts == "score":
             q, k, v = (x.to(wide(x.dtype)) for x in (q, k, v))
             mask = position.add_bias(mask, at, k_at, q.shape[1], q.dtype)
-        out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=settings.dropout, scale=settings.scale)
+        out = F.scaled_dot_product_attention(
+            q, k, v, attn_mask=mask, dropout_p=settings.dropout, scale=settings.scale_of(q)
+        )
         return out.masked_fill(blind, 0.0).to(narrow)
 
     heads = q.shape[1] if position.acts == "score" or settings.dropout else 1
@@ -218,7 +220,7 @@ def flex(
     mask = create_block_mask(mask_mod, B, None, T, k.shape[2], device=str(q.device))
     score = score_mod if position.acts == "score" else None
     return _flex_attention(q.device.type)(  # type: ignore[no-any-return]
-        q, k, v, score_mod=score, block_mask=mask, scale=settings.scale
+        q, k, v, score_mod=score, block_mask=mask, scale=settings.scale_of(q)
     )
 
 

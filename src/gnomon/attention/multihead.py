@@ -6,21 +6,21 @@ Grouped-query attention (Ainslie et al. 2023, arXiv:2305.13245) lets H / K neigh
 key/value head; K = 1 is multi-query (Shazeer 2019, arXiv:1911.02150).
 """
 
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Annotated, Any, Literal
 
 import torch
 from torch import nn
 
-from gnomon.attention.attend import NOTHING, attend, check_built
+from gnomon.attention.attend import NOTHING, attention, check_built
 from gnomon.attention.cache import Cache
 from gnomon.attention.dense import AttentionSettings, ScoreSettings, share_heads, weights
-from gnomon.errors import BadValue, checked, must_be, wrong
+from gnomon.errors import BadValue, must_be, wrong
 from gnomon.kinds import Setting
 from gnomon.layout import Layout, layout_of
 from gnomon.norm import Norm, NormSettings, build_norm
 from gnomon.positions.base import PositionEncoding, Tables
-from gnomon.settings import SharedSettings
+from gnomon.settings import SharedSettings, check_fields, chosen, takes
 from gnomon.shapes import Float
 from gnomon.trace import Trace
 
@@ -62,64 +62,52 @@ class MultiHeadSettings(ScoreSettings, NormSettings, SharedSettings):
     out_bias: Annotated[bool | None, Setting("bias of attention's last projection; default bias")] = None
 
 
+@dataclass(frozen=True)
+class LayerSettings(MultiHeadSettings):
+    """A layer of attention"""
+
+    d_model: Annotated[int, Setting("width of what it reads and writes", least=1, most=2**20)]
+    n_heads: Annotated[int, Setting("query heads", least=1, most=2**16)]
+    _: KW_ONLY
+    causal: Annotated[bool, Setting("a token sees only itself and what came before it")] = True
+    window: Annotated[int | None, Setting("nearest tokens seen, itself included; none: all", least=1)] = None
+
+
 class MultiHeadAttention(nn.Module):
     """Self-attention with H query heads and K key/value heads of width C."""
 
-    @checked
-    def __init__(
-        self,
-        d_model: int,
-        n_heads: int,
-        n_kv_heads: int | None = None,
-        d_head: int | None = None,
-        *,
-        causal: bool = True,
-        window: int | None = None,
-        scale: float | None = None,
-        bias: bool = True,
-        out_bias: bool | None = None,
-        dropout: float = 0.0,
-        sink_tokens: int = 0,
-        softcap: float | None = None,
-        sinks: bool = False,
-        qk_norm: Norm | None = None,
-        joint_norm: bool = False,
-        norm_eps: float = 1e-6,
-    ) -> None:
-        """d_head defaults to d_model / n_heads; n_kv_heads to n_heads. scale: default 1/sqrt(d_head).
-        bias: of the projections to queries, keys and values; out_bias: of the last one, default as they are.
-        dropout acts on the attention weights while training.
-
-        sink_tokens  first tokens of a document that stay visible from outside the window
-        softcap      of the scores
-        sinks        a learned logit per head that takes its share of the softmax and gives nothing
-        qk_norm      a norm, with eps norm_eps, over the width of each head, on queries and keys before they are rotated
-                     (Dehghani et al. 2023, arXiv:2302.05442, section 2)
-        joint_norm   one norm over the width of all heads together instead (OLMo 2, arXiv:2501.00656, section 3.2)
-        """
+    @takes(LayerSettings)
+    def __init__(self, d_model: int, n_heads: int, **settings: Any) -> None:
+        """The sizes, and any other setting."""
         super().__init__()
-        if not 0 <= dropout < 1:
-            raise BadValue(f"dropout is a share of the weights, at least 0 and below 1; got {dropout}")
-        self.n_heads, self.n_kv_heads = n_heads, n_heads if n_kv_heads is None else n_kv_heads
-        self.d_head = head_width(d_model, n_heads, d_head)
-        if self.n_kv_heads < 1 or n_heads % self.n_kv_heads:
+        check_fields(LayerSettings, {"d_model": d_model, "n_heads": n_heads, **settings})
+        s = LayerSettings(d_model, n_heads, **settings)
+        self.n_heads, self.n_kv_heads = n_heads, n_heads if s.n_kv_heads is None else s.n_kv_heads
+        self.d_head = head_width(d_model, n_heads, s.d_head)
+        if n_heads % self.n_kv_heads:
             raise BadValue(
                 f"n_heads={n_heads} must be a multiple of n_kv_heads={self.n_kv_heads}: each key/value head serves an "
                 "equal share of the query heads"
             )
-        self.causal, self.window, self.sink_tokens = causal, window, sink_tokens
-        self.dropout, self.softcap = dropout, softcap
-        self.scale = self.d_head**-0.5 if scale is None else scale
-        self.q = nn.Linear(d_model, n_heads * self.d_head, bias)
-        self.k = nn.Linear(d_model, self.n_kv_heads * self.d_head, bias)
-        self.v = nn.Linear(d_model, self.n_kv_heads * self.d_head, bias)
-        self.out = nn.Linear(n_heads * self.d_head, d_model, bias if out_bias is None else out_bias)
-        self.sinks = nn.Parameter(torch.zeros(n_heads)) if sinks else None
-        self.q_norm, self.k_norm = (
-            nn.Identity() if qk_norm is None else build_norm(qk_norm, self.d_head * (n if joint_norm else 1), norm_eps)
-            for n in (n_heads, self.n_kv_heads)
-        )
-        self.joint_norm = joint_norm
+        qkv_bias, out_bias = (s.bias if own is None else own for own in (s.qkv_bias, s.out_bias))
+        self.q = nn.Linear(d_model, n_heads * self.d_head, qkv_bias)
+        self.k = nn.Linear(d_model, self.n_kv_heads * self.d_head, qkv_bias)
+        self.v = nn.Linear(d_model, self.n_kv_heads * self.d_head, qkv_bias)
+        self.out = nn.Linear(n_heads * self.d_head, d_model, out_bias)
+        self.sinks = nn.Parameter(torch.zeros(n_heads)) if s.sinks else None
+        self.joint_norm, self.dropout = s.qk_norm == "joint", s.dropout
+        self.q_norm, self.k_norm = self._norm(s, n_heads), self._norm(s, self.n_kv_heads)
+        scale = self.d_head**-0.5 if s.attention_scale is None else s.attention_scale
+        self.settings = AttentionSettings(
+            **chosen(ScoreSettings, s), causal=s.causal, window=s.window, scale=scale
+        )  #: but for what training changes, dropout and sinks
+
+    def _norm(self, s: LayerSettings, n: int) -> nn.Module:
+        """Of the queries or keys of n heads; of Gemma's kind where the model's norms are."""
+        if not s.qk_norm:
+            return nn.Identity()
+        kind: Norm = "rmsnorm_plus_one" if s.norm == "rmsnorm_plus_one" else "rmsnorm"
+        return build_norm(kind, self.d_head * (n if self.joint_norm else 1), s.norm_eps)
 
     def queries(self, x: Float) -> Float:
         """x (B, T, D) -> q (B, H, T, C)."""
@@ -197,26 +185,20 @@ class MultiHeadAttention(nn.Module):
 
     def attend(self, q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout) -> Float:
         """Attention with this module's settings, heads joined and projected: (B, T, D)."""
-        y = attend(
-            q, k, v, position, at, k_at, causal=self.causal, window=self.window, scale=self.scale,
-            sink_tokens=self.sink_tokens, softcap=self.softcap, sinks=self.sinks,
-            dropout=self.dropout if self.training else 0.0,
-        )  # fmt: skip
+        settings = replace(self.settings, sinks=self.sinks, dropout=self.dropout if self.training else 0.0)
+        y = attention(q, k, v, position, at, k_at, settings)
         return self.out(y.transpose(1, 2).flatten(2))  # type: ignore[no-any-return]
 
     def weights(self, q: Float, k: Float, position: PositionEncoding, at: Layout, k_at: Layout) -> Float:
         """The attention weights (B, H, T, S) by the dense definition."""
-        settings = AttentionSettings(
-            self.causal, self.window, self.scale, 0.0, self.sink_tokens, self.softcap, self.sinks
-        )
+        settings = replace(self.settings, sinks=self.sinks)
         return weights(q, share_heads(k, self.n_heads), position, at, k_at, settings)
 
     def extra_repr(self) -> str:
         """Shown by print(module)."""
-        window = "" if self.window is None else f", window={self.window}"
-        return (
-            f"n_heads={self.n_heads}, n_kv_heads={self.n_kv_heads}, d_head={self.d_head}, causal={self.causal}{window}"
-        )
+        s = self.settings
+        window = "" if s.window is None else f", window={s.window}"
+        return f"n_heads={self.n_heads}, n_kv_heads={self.n_kv_heads}, d_head={self.d_head}, causal={s.causal}{window}"
 
 
 def head_width(d_model: int, n_heads: int, d_head: int | None) -> int:
@@ -231,4 +213,4 @@ def head_width(d_model: int, n_heads: int, d_head: int | None) -> int:
     return d_model // n_heads if d_head is None else d_head
 
 
-__all__ = ["MultiHeadAttention", "MultiHeadSettings", "head_width"]
+__all__ = ["LayerSettings", "MultiHeadAttention", "MultiHeadSettings", "head_width"]

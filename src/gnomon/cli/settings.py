@@ -12,11 +12,17 @@ from gnomon.errors import unknown
 
 TITLES = ("setting", "is", "default", "meaning", "source")
 WIDTH = 100
+PAGE = """# Settings of a model
+
+These are the keywords of `gn.DecoderOnly`, `gn.EncoderOnly` and `gn.EncoderDecoder`, and the fields of
+`gn.ModelConfig`. On the command line they are `gnomon plan mini-gpt --set d_ff=512` and
+`gnomon train my_texts/ --set model.d_ff=512`; `gnomon settings softcap window` explains some of them. Numbers are
+finite. This page is what `gnomon settings --markdown > docs/settings.md` writes."""
 
 
 @click.command("settings")
 @click.argument("names", nargs=-1, metavar="[SETTING]...")
-@click.option("--markdown", is_flag=True, help="Print tables in Markdown, as they stand in docs/settings.md.")
+@click.option("--markdown", is_flag=True, help="Print the page docs/settings.md, or the tables of some settings.")
 @json_option
 def command(names: tuple[str, ...], markdown: bool, as_json: bool) -> None:
     """List the settings of a model, or explain some of them: what each is, its range and its default.
@@ -33,7 +39,8 @@ def command(names: tuple[str, ...], markdown: bool, as_json: bool) -> None:
         print_json({"settings": chosen})
     else:
         by_group = {row["group"]: [other for other in chosen if other["group"] == row["group"]] for row in chosen}
-        click.echo("\n\n".join((_markdown if markdown else _lines)(*group) for group in by_group.items()))
+        parts = [(_markdown if markdown else _lines)(*group) for group in by_group.items()]
+        click.echo("\n\n".join([PAGE, *parts] if markdown and not names else parts))
 
 
 def listing() -> list[dict[str, Any]]:

@@ -105,10 +105,14 @@ def _differences(model: Model, built: Model, ours: Mapping[str, Tensor], besides
             )
 
 
-def _settings_differ(name: str, part: nn.Module, like: nn.Module) -> Iterator[str]:
+def _settings_differ(name: str, part: object, like: object) -> Iterator[str]:
     for key, value in vars(like).items():
         mine = getattr(part, key, None)
-        if key not in UNSEEN and not key.startswith("_") and _is_plain(value) and mine != value:
+        if key in UNSEEN or key.startswith("_") or not _is_plain(value) or mine == value:
+            continue
+        if is_dataclass(value) and isinstance(mine, type(value)):
+            yield from _settings_differ(f"{name}.{key}", mine, value)
+        else:
             yield f"{name}.{key} is {mine!r} instead of {value!r}"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from torch import nn
 
 from gnomon.attention import Cache, CrossAttention, Memory, MultiHeadAttention
-from gnomon.attention.multihead import head_width
+from gnomon.attention.multihead import MultiHeadSettings, head_width
 from gnomon.blocks import (
     Block,
     DecoderBlock,
@@ -21,8 +21,9 @@ from gnomon.blocks import (
 from gnomon.errors import BadValue
 from gnomon.layout import Layout
 from gnomon.models.config import ModelConfig
-from gnomon.norm import Norm, build_norm
+from gnomon.norm import build_norm
 from gnomon.positions import PositionEncoding, Spec
+from gnomon.settings import chosen
 from gnomon.shapes import Float
 from gnomon.trace import Trace
 
@@ -103,21 +104,8 @@ def _sizes(c: ModelConfig, causal: bool) -> dict[str, Any]:
     return sizes if c.max_positions is None else {**sizes, "max_positions": c.max_positions}
 
 
-def _attention(c: ModelConfig) -> dict[str, Any]:
-    """The settings that self-attention and cross-attention share."""
-    kind: Norm = "rmsnorm_plus_one" if c.norm == "rmsnorm_plus_one" else "rmsnorm"
-    return {
-        "d_model": c.d_model, "n_heads": c.n_heads, "n_kv_heads": c.n_kv_heads, "d_head": c.d_head,
-        "scale": c.attention_scale, "bias": c.bias if c.qkv_bias is None else c.qkv_bias,
-        "out_bias": c.bias if c.out_bias is None else c.out_bias, "dropout": c.dropout, "softcap": c.softcap,
-        "sinks": c.sinks, "qk_norm": kind if c.qk_norm else None,
-        "joint_norm": c.qk_norm == "joint", "norm_eps": c.norm_eps,
-    }  # fmt: skip
-
-
 def _block(c: ModelConfig, causal: bool, window: int | None, layer: int) -> Block:
-    sink_tokens = 0 if window is None else c.sink_tokens
-    attention = MultiHeadAttention(**_attention(c), causal=causal, window=window, sink_tokens=sink_tokens)
+    attention = MultiHeadAttention(c.d_model, c.n_heads, **chosen(MultiHeadSettings, c), causal=causal, window=window)
     around, settings = placement(c.placement), (c.norm_eps, c.dropout, c.residual_scale)
     first = around(c.d_model, c.norm, *settings)
     if c.residual == "one norm":
@@ -128,7 +116,7 @@ def _block(c: ModelConfig, causal: bool, window: int | None, layer: int) -> Bloc
 
 def _decoder_block(c: ModelConfig, causal: bool, window: int | None, layer: int) -> DecoderBlock:
     plain = _block(c, causal, window, layer)
-    cross = CrossAttention(**_attention(c), causal=False)
+    cross = CrossAttention(c.d_model, c.n_heads, **chosen(MultiHeadSettings, c), causal=False)
     around = placement(c.placement)(c.d_model, c.norm, c.norm_eps, c.dropout, c.residual_scale)
     return DecoderBlock(plain.attention, cross, plain.ffn, plain.around_attention, around, plain.around_ffn)
 

@@ -191,7 +191,7 @@ def attention_is_its_equation(s: Subject) -> Evidence:
 
 def by_hand(attention: MultiHeadAttention, position: PositionEncoding, x: Float) -> Float:
     """The attention of x (1, n, D), one score at a time."""
-    n = x.shape[1]
+    n, settings = x.shape[1], attention.settings
     q, k, v = (w(x)[0] for w in (attention.q, attention.k, attention.v))
     if attention.joint_norm:
         q, k = attention.q_norm(q), attention.k_norm(k)
@@ -206,11 +206,11 @@ def by_hand(attention: MultiHeadAttention, position: PositionEncoding, x: Float)
         for i in range(n):
             for j in range(n):
                 bias = position.bias(torch.tensor(float(h)), torch.tensor(i), torch.tensor(j))
-                far = attention.window is not None and abs(i - j) >= attention.window and j >= attention.sink_tokens
+                far = settings.window is not None and abs(i - j) >= settings.window and j >= settings.sink_tokens
                 scores[i, j] += 0.0 if bias is None else bias
-                if attention.softcap is not None:
-                    scores[i, j] = attention.softcap * torch.tanh(scores[i, j] / attention.softcap)
-                scores[i, j] = -torch.inf if far or (attention.causal and j > i) else scores[i, j]
+                if settings.softcap is not None:
+                    scores[i, j] = settings.softcap * torch.tanh(scores[i, j] / settings.softcap)
+                scores[i, j] = -torch.inf if far or (settings.causal and j > i) else scores[i, j]
         sink = scores.new_tensor(-torch.inf) if attention.sinks is None else attention.sinks[h].double()
         shares = torch.cat([scores, sink.expand(n, 1)], 1).softmax(-1)
         heads.append(shares[:, :n] @ v[shared].double())

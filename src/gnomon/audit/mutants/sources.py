@@ -57,7 +57,7 @@ def the_source_is_read_forwards_only() -> Planting:
         healthy(self, config)
         for part in self.encoder.modules():
             if isinstance(part, MultiHeadAttention):
-                part.causal = True
+                part.settings = replace(part.settings, causal=True)
 
     return patch.object(EncoderDecoder, "build", build)
 
