@@ -233,6 +233,7 @@ CALLS: Mapping[str, Callable[[], Call]] = {
     "Layout.cat": bound("cat", lambda: AT, other=AT),
     "Layout.expand": bound("expand", lambda: Layout.dense(1, 3), B=2),
     "positions.get": plain(gn.positions.get, name="rope"),
+    "positions.recipe": plain(gn.positions.recipe, name="cape"),
     "positions.get rope": lambda: (
         lambda **options: gn.positions.get("rope", **options).build(d_head=8),
         {"base": 1e4, "pairing": "half", "rotary_dim": None, "fraction": None, "scaling": None},
@@ -337,7 +338,7 @@ def test_every_public_callable_stands_here():
     public = {name for name in gn.__all__ if callable(getattr(gn, name)) and not inspect.ismodule(getattr(gn, name))}
     assert public - named - ELSEWHERE == set()
     chosen = {name for name in gn.positions.__all__ if not inspect.isclass(getattr(gn.positions, name))}
-    assert chosen - {"names"} - {name.removeprefix("positions.") for name in CALLS} == set()
+    assert chosen - {"names", "recipes"} - {name.removeprefix("positions.") for name in CALLS} == set()
 
 
 def raw_errors(name: str) -> list[str]:

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 import gnomon as gn
 from gnomon.errors import BadValue
 from gnomon.lab import LabSettings, Recipe
-from gnomon.lab.settings import as_texts, label, parse, split
+from gnomon.lab.settings import as_texts
+from gnomon.positions.notation import split
+from gnomon.positions.registry import label, parse
 
 SPECS = st.one_of(
     st.sampled_from(gn.positions.names()).map(gn.positions.get),

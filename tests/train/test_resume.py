@@ -21,6 +21,7 @@ from gnomon.checkpoints.native import read_tensors, write_tensors
 from gnomon.data import TokenStore
 from gnomon.errors import BadInput, BadValue, Terminated
 from gnomon.models import DecoderOnly
+from gnomon.positions import get
 from gnomon.train import TrainConfig, adamw, read_metrics, read_state, resume, train
 from gnomon.train.run import Run
 from gnomon.train.state import restore, save_run
@@ -73,6 +74,21 @@ def test_a_run_stopped_and_resumed_is_the_uninterrupted_run(
     assert weights(load(tmp_path / "stopped")).equal(weights(whole))
     assert numbers(tmp_path / "stopped") == numbers(tmp_path / "whole")
     assert read_state(tmp_path / "stopped") == read_state(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("positions", ["randomized(32)", "cape"])
+def test_a_resumed_run_draws_the_same_position_ids(text, ten_windows, build, config, tmp_path, monkeypatch, positions):
+    position = get("sinusoidal", positions=positions)
+    whole, plain = build(position=position), build(position="sinusoidal")
+    for model, name in ((whole, "whole"), (plain, "plain")):
+        train(model, text.task(config(), ten_windows), config(), tmp_path / name, quiet=True)
+    press_ctrl_c_in_step(2, monkeypatch)
+    with pytest.raises(KeyboardInterrupt):
+        train(build(position=position), text.task(config(), ten_windows), config(), tmp_path / "stopped", quiet=True)
+    torch.manual_seed(999)  # a new process has another random state
+    resume(tmp_path / "stopped", text.task(config(), ten_windows), quiet=True)
+    assert weights(load(tmp_path / "stopped")).equal(weights(whole))
+    assert not weights(whole).equal(weights(plain))
 
 
 def test_what_was_logged_after_the_last_save_is_not_logged_twice(text, build, config, tmp_path):

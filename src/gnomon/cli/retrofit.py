@@ -62,14 +62,13 @@ def command(
     from gnomon.device import set_threads
     from gnomon.models.position_change import retrofit
     from gnomon.plots.picture import picture_format
-    from gnomon.positions import get
 
     if picture is not None:
         picture_format(picture)
     free(output)
     set_threads(threads)
     old = load(model, device=device)
-    change = retrofit(old, get(position, **plain_settings(sets=settings, taken=("name",))))
+    change = retrofit(old, {"name": position, **plain_settings(sets=settings, taken=("name",))})
     length = min(old.config.max_positions or 1024, 1024) if length is None else length
     found = before_and_after(old, change.model, sources, length, count, quiet, lang)
     save(change.model, output, kind)

@@ -1,5 +1,6 @@
 """What `gnomon train` trains on what: its settings, and how they become a tokenizer, a model and a task."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, make_dataclass, replace
 from itertools import chain, count
@@ -13,7 +14,7 @@ from gnomon.data import Tokenizer
 from gnomon.errors import BadInput, BadValue
 from gnomon.layout import Layout
 from gnomon.models import PRESETS, Model, ModelConfig, preset
-from gnomon.positions import encoding
+from gnomon.models.config import as_position
 from gnomon.tasks import Kind, find
 from gnomon.train import TrainConfig
 from gnomon.train.memory_estimate import check_memory
@@ -66,7 +67,7 @@ def settled(resolved: Resolved[TrainSettings]) -> TrainSettings:
     """The settings, with the preset's rate where nobody chose one; BadValue for an unknown preset or encoding."""
     settings = resolved.config
     if "name" in settings.position:
-        encoding(settings.position["name"])
+        as_position(settings.position)
     if settings.preset is not None:
         preset(settings.preset)
     if settings.preset not in RATES or "train.lr" in resolved.origins:
@@ -102,7 +103,7 @@ def make_model(settings: TrainSettings, tokenizer: Tokenizer, device: torch.devi
         own = base.get("position", "rope")
         own = {"name": own} if isinstance(own, str) else own  # its options go with its name
         changes["position"] = settings.position if "name" in settings.position else {**own, **settings.position}
-    config = _long_enough(ModelConfig.from_dict({**base, **changes}), settings)
+    config = _long_enough(ModelConfig.from_dict({**base, **changes}).fitted(tokenizer), settings)
     check_memory(config, settings.train, device)
     torch.manual_seed(settings.train.seed)
     model = settings.kind.new_model(config)
@@ -113,7 +114,7 @@ def make_model(settings: TrainSettings, tokenizer: Tokenizer, device: torch.devi
 
 def _long_enough(config: ModelConfig, settings: TrainSettings) -> ModelConfig:
     """A table of positions has a row for each place of the rows that are trained on, unless its size was given."""
-    length = settings.train.length
+    length = settings.train.length if config.recipe is None else config.recipe.reach(settings.train.length)
     has_rows = "max_positions" in config.at_input.with_options(max_positions=length).options
     if not has_rows or "max_positions" in settings.model or (config.max_positions or 0) >= length:
         return config
@@ -122,7 +123,8 @@ def _long_enough(config: ModelConfig, settings: TrainSettings) -> ModelConfig:
 
 def free_folder(settings: TrainSettings) -> Path:
     """runs/<preset>-<position> or runs/<task>, or the first of its numbered namesakes that does not exist yet."""
-    position = settings.position.get("name", settings.base.get("position", "rope"))
+    named = str(settings.position.get("name", settings.base.get("position", "rope")))
+    position = re.sub(r"[^\w.=-]+", "-", named).strip("-")  # a list of encodings is no name of a folder
     title = settings.kind.title() if settings.preset is None else f"{settings.preset}-{position}"
     first = Path("runs", title)
     numbered = (first.with_name(f"{first.name}-{n}") for n in count(2))

@@ -1,6 +1,5 @@
 """What an experiment does: everything that decides its numbers, as plain data that a file or a flag can set."""
 
-import ast
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -13,7 +12,9 @@ from gnomon.embed.table import Scale
 from gnomon.errors import BadValue, unknown
 from gnomon.glossary import synonyms
 from gnomon.norm import Norm
-from gnomon.positions import Spec, get
+from gnomon.positions import Spec
+from gnomon.positions.notation import split
+from gnomon.positions.registry import label, parse
 
 # The flattest and the one most in use come first: what a reader sees first is those two beside each other.
 PUBLISHED = ("alibi", "rope", "t5", "sinusoidal", "none", "learned")
@@ -107,10 +108,12 @@ class LabSettings:
         """The encoding with its table fitted to the training length, where it has one and no size was given by hand.
 
         A learned table gets as many rows. T5's last bucket begins at half of it, so that training shows it a range of
-        distances: one that begins at the end has met a single distance, and learns nothing about those beyond.
+        distances: one that begins at the end has met a single distance, and learns nothing about those beyond. A recipe
+        for position ids may reach further than that length.
         """
-        L = self.train_length
-        return parse(text).with_options(max_positions=L, max_distance=L // 2, n_buckets=min(32, L // 2))
+        spec, L = parse(text), self.train_length
+        reach = L if spec.positions is None else spec.positions.reach(L)
+        return spec.with_options(max_positions=reach, max_distance=reach // 2, n_buckets=min(32, reach // 2))
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON-ready data; `from_dict` brings it back."""
@@ -145,46 +148,6 @@ class Trial:
 
 
 # ------------------------------------------------------------------ encodings as text
-
-
-def label(spec: Spec) -> str:
-    """The text for an encoding: its name, with the options given by hand; `parse` reads it."""
-    return repr(spec) if spec.options else spec.name
-
-
-def parse(text: str) -> Spec:
-    """The encoding that a text names: `rope`, or `rope(base=200, pairing="half")`. BadValue where it names none."""
-    found = re.fullmatch(r"\s*([^()]+?)\s*(?:\((.*)\))?\s*", text, re.DOTALL)
-    if found is None:
-        raise BadValue(f"{text!r} is no position encoding: expected a name, or a name with options: rope(base=200)")
-    name, options = found.groups()
-    return get(name, **_options(text, options or ""))
-
-
-def _options(text: str, inside: str) -> dict[str, Any]:
-    try:
-        call = ast.parse(f"_({inside})", mode="eval").body
-        assert isinstance(call, ast.Call)
-        assert not call.args
-        return {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
-    except (SyntaxError, ValueError, AssertionError) as error:
-        raise BadValue(
-            f"cannot read the options of {text!r}: expected NAME(OPTION=VALUE, ...), values as in Python"
-        ) from error
-
-
-def split(text: str) -> list[str]:
-    """The encodings of a list as it is typed, at the commas that are not within options.
-
-    >>> split("rope, rope(base=200, fraction=0.5),alibi")
-    ['rope', 'rope(base=200, fraction=0.5)', 'alibi']
-
-    BadValue where nothing stands between two commas.
-    """
-    parts = [part.strip() for part in re.split(r",(?![^(]*\))", text)]
-    if not all(parts):
-        raise BadValue(f"{text!r} lists a name that is empty: give names with one comma between two of them")
-    return parts
 
 
 def as_text(position: str | Spec) -> str:

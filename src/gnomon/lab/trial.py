@@ -165,7 +165,7 @@ def build(settings: LabSettings, trial: Trial, tokenizer: Tokenizer) -> DecoderO
     torch.manual_seed(trial.seed)
     return DecoderOnly(
         tokenizer.vocab_size, size.d_model, size.n_layers, size.n_heads,
-        position=settings.fitted(trial.position), combine=trial.combine,
+        position=settings.fitted(trial.position).fitted(tokenizer), combine=trial.combine,
         position_dim=size.position_dim if trial.combine == "concat" else None,
         d_ff=size.d_ff, activation=size.activation, norm=size.norm, embed_scale=size.embed_scale,
         init_std=size.init_std,

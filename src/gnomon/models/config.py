@@ -5,18 +5,21 @@ stated here. A new setting of a part is a field of that part's settings, and not
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any, Literal, Self
 
 from gnomon.attention.multihead import MultiHeadSettings
 from gnomon.blocks.experts import MixtureSettings, as_experts
 from gnomon.blocks.residual import ResidualSettings
+from gnomon.data import Tokenizer
 from gnomon.embed.heads import LogitSettings
 from gnomon.embed.input import InputSettings
 from gnomon.embed.table import Scale
 from gnomon.errors import BadValue, must_be, unknown, wrong
 from gnomon.kinds import Setting
-from gnomon.positions import NoPE, Spec, get
+from gnomon.positions import NoPE, PositionIds, Spec, get
+from gnomon.positions.notation import split
+from gnomon.positions.registry import parse
 from gnomon.settings import explained, kinds_of
 
 Position = str | Spec | Sequence[str | Spec]
@@ -43,7 +46,10 @@ class PositionSettings:
 
     position: Annotated[
         Position,
-        Setting("a name, gn.positions.get(...), or a list with one per layer (encodings that act in attention)"),
+        Setting(
+            "a name, gn.positions.get(...), or a list of these that repeats over the layers, 'rope, rope, none' (of "
+            "encodings that act in attention)"
+        ),
     ] = "rope"
     max_positions: Annotated[int | None, Setting("rows of a learned table", least=1, most=2**40)] = None
     causal: Annotated[
@@ -142,14 +148,27 @@ class ModelConfig(Settings):
         """The encoding that acts in the attention of each of a stack's layers."""
         if isinstance(self.position, Spec):
             return [Spec(NoPE) if self.position.acts == "input" else self.position] * n_layers
-        if len(self.specs) != n_layers:
-            raise BadValue(f"position lists {len(self.specs)} encodings for {n_layers} layers; give one per layer")
+        if len(self.specs) > max(n_layers, 1):
+            raise BadValue(f"position lists {len(self.specs)} encodings for {n_layers} layers: give fewer")
         for spec in self.specs:
             if spec.acts == "input":
                 raise BadValue(
                     f"{spec.name} acts at the input, not in a layer: choose it for the whole model, not in a list"
                 )
-        return list(self.specs)
+        return [self.specs[layer % len(self.specs)] for layer in range(n_layers)]
+
+    @property
+    def recipe(self) -> PositionIds | None:
+        """The recipe for position ids that its encodings were chosen with; a model has one for all of its layers."""
+        found = list(dict.fromkeys(spec.positions for spec in self.specs if spec.positions is not None))
+        if len(found) > 1:
+            raise BadValue(f"all layers read the same positions, but two recipes were given: {found[0]} and {found[1]}")
+        return found[0] if found else None
+
+    def fitted(self, tokenizer: Tokenizer) -> Self:
+        """The same settings, a recipe for position ids fitted to a vocabulary."""
+        specs = tuple(spec.fitted(tokenizer) for spec in self.specs)
+        return replace(self, position=specs[0] if isinstance(self.position, Spec) else specs)
 
     @property
     def depth(self) -> int:
@@ -175,6 +194,8 @@ class ModelConfig(Settings):
             must_be(key, getattr(self, key), kind)
         if self.sink_tokens and self.window is None:
             raise BadValue(f"sink_tokens={self.sink_tokens} are seen from outside the window: give a window")
+        if self.recipe is not None and self.sink_tokens:
+            raise BadValue(f"sink_tokens are the first positions of a text, which {self.recipe} moves: leave one out")
         _check_residual(self)
         _check_head(self)
         object.__setattr__(self, "embed_scale", self.token_scale)
@@ -227,18 +248,31 @@ def _check_head(c: ModelConfig) -> None:
 
 
 def as_position(position: Any) -> Spec | tuple[Spec, ...]:
-    """A Spec, or one per layer, from a name, a Spec, saved data, or a list of these."""
+    """A Spec, or several that repeat over the layers, from a name, a Spec, saved data, a list of these, or the text of
+    such a list."""
     if isinstance(position, Spec):
         return position
     if isinstance(position, str):
-        return get(position)
+        listed = split(position.strip().removeprefix("[").removesuffix("]"))
+        return parse(listed[0]) if len(listed) == 1 else tuple(map(parse, listed))
     if isinstance(position, Mapping) and "name" in position and all(isinstance(key, str) for key in position):
-        return get(**position)
+        must_be("the name of a position encoding", position["name"], str)
+        return _with_options(as_position(position["name"]), {k: v for k, v in position.items() if k != "name"})
     if isinstance(position, Sequence) and position:
         specs = tuple(spec for spec in map(as_position, position) if isinstance(spec, Spec))
         if len(specs) == len(position):
             return specs
-    raise wrong("position", position, "a name, gn.positions.get(...), or a list of these, one per layer")
+    raise wrong("position", position, "a name, gn.positions.get(...), or a list of these")
+
+
+def _with_options(position: Spec | tuple[Spec, ...], options: Mapping[str, Any]) -> Spec | tuple[Spec, ...]:
+    """The encoding with options added to those that its text gives."""
+    if isinstance(position, Spec):
+        return get(**{**position.to_dict(), **options}) if options else position
+    if options:
+        found = ", ".join(options)
+        raise BadValue(f"{found}: options of several encodings are written in their list, 'rope(base=1e6), none'")
+    return position
 
 
 def as_window(window: Any) -> int | tuple[int | None, ...] | None:

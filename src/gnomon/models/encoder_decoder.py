@@ -56,7 +56,7 @@ class EncoderDecoder(Writer):
 
     def encode(self, source: Int, at: Layout | None = None, trace: Trace | None = None) -> Memory:
         """source (B, S) at `at` -> what the decoder looks at. Encode once, decode many times."""
-        at = resolve_layout(source, at, None)
+        at = self.with_recipe(source, resolve_layout(source, at, None))
         layer = self.input if self.source_input is None else self.source_input
         tokens = layer.tokens if isinstance(layer, InputLayer) else self.input.tokens
         return Memory(self.encoder(layer.embed(tokens, source, at, trace=trace), at, at, None, trace), at)

@@ -41,7 +41,7 @@ class EncoderOnly(Model):
         self, ids: Int, at: Layout | None = None, types: Int | None = None, trace: Trace | None = None
     ) -> Memory:
         """ids (B, T) at `at`, with segments `types` (B, T) -> a vector for each, (B, T, D), and where it sits."""
-        at = resolve_layout(ids, at, None)
+        at = self.with_recipe(ids, resolve_layout(ids, at, None))
         return Memory(self.stack(self.input(ids, at, types, trace), at, at, None, trace), at)
 
     def encodings(self) -> Iterator[PositionEncoding]:

@@ -19,6 +19,7 @@ from gnomon.models.signature import OfTheClass, documented
 from gnomon.models.stack import Stack
 from gnomon.positions import PositionEncoding
 from gnomon.settings import takes
+from gnomon.shapes import Int
 from gnomon.show import card
 
 
@@ -39,7 +40,12 @@ class Model(nn.Module):
         self.labels: tuple[str, ...] | None = None  #: names of the classes, for a head that has some
         self.ends: tuple[int, ...] = ()  #: ids that end a text, besides the tokenizer's end-of-text
         self.start: int | None = None  #: the id before the first that a decoder writes, where it is not end-of-text
+        self.recipe = self.config.recipe  #: of position ids
         self.build(self.config)
+        if self.recipe is not None:
+            self.recipe.check()  # and whether tables are long enough for all positions that it gives
+            last = self.recipe.reach(1) - 1
+            self.check(Layout.placed([last if self.recipe.whole else last + 0.5], "cpu"))
 
     __signature__ = OfTheClass(__init__)  # help() shows the settings
 
@@ -100,6 +106,12 @@ class Model(nn.Module):
             "head": c.head + ("" if own is None else ", tied to the token table" if self.tied else ", untied"),
             "tokenizer": "none" if self.tokenizer is None else f"{self.tokenizer.vocab_size:,} tokens",
         })  # fmt: skip
+
+    def with_recipe(self, ids: Int, at: Layout) -> Layout:
+        """Where tokens ids (B, T) are said to sit: `at`, or what the model's recipe for position ids makes of it."""
+        if self.recipe is None:
+            return at
+        return self.recipe.train(ids, at) if self.training else self.recipe.read(ids, at)
 
     def check(self, at: Layout) -> None:
         """Raise BadValue if an encoding has no meaning at these positions, before anything is computed."""

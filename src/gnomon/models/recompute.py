@@ -2,7 +2,8 @@
 
 Dynamic NTK and LongRoPE have other frequencies for longer texts. Keys in a cache were made from states that the old
 ones gave, in every layer but the first, so turning them once more would not be exact. The text is read again instead,
-under the table that it has now: LongRoPE once, dynamic NTK at every step past the trained length.
+under the table that it has now: LongRoPE once, dynamic NTK at every step past the trained length. The same is done
+where a recipe for position ids moves what was read before (`Randomized(reading="sampled")`).
 """
 
 from collections.abc import Iterable
@@ -12,18 +13,22 @@ import torch
 
 from gnomon.attention import Cache
 from gnomon.layout import Layout
-from gnomon.positions import PositionEncoding
+from gnomon.positions import PositionEncoding, PositionIds
 from gnomon.shapes import Int
 
 
-def history(cache: Cache, ids: Int, at: Layout, encodings: Iterable[PositionEncoding]) -> tuple[Int, Layout] | None:
-    """All ids that the rows have read with these, and where they sit now; None where no encoding asks for lengths."""
-    if not any(position.regime(at) is not None for position in encodings):
+def history(
+    cache: Cache, ids: Int, at: Layout, encodings: Iterable[PositionEncoding], recipe: PositionIds | None = None
+) -> tuple[Int, Layout] | None:
+    """All ids that the rows have read with these, and where they sit now; None where no encoding asks for lengths, and
+    no recipe for what was read before."""
+    by_text = recipe if recipe is not None and recipe.in_reading else None
+    if by_text is None and not any(position.regime(at) is not None for position in encodings):
         return None
-    if cache.history is None:
-        return ids, at
-    before, held = cache.history
-    return torch.cat([before, ids], 1), grown(held, at)
+    if cache.history is not None:
+        before, held = cache.history
+        ids, at = torch.cat([before, ids], 1), grown(held, at)
+    return ids, at if by_text is None else by_text.read(ids, at)
 
 
 def grown(held: Layout, at: Layout) -> Layout:
@@ -39,11 +44,13 @@ def grown(held: Layout, at: Layout) -> Layout:
 
 
 def outgrown(cache: Cache, now: Layout, encodings: Iterable[PositionEncoding]) -> bool:
-    """Whether some held token's table is another one now than when it was read."""
+    """Whether some held token's position, or its table of positions, is another one now than when it was read."""
     if cache.history is None:
         return False
     _, held = cache.history
     n = held.shape[1]
+    if bool(((held.pos != now.pos[:, :n]) & held.real).any()):
+        return True
     for position in encodings:
         old, new = position.regime(held), position.regime(now)
         if old is not None and new is not None and bool(((old != new[:, :n]) & held.real).any()):

@@ -46,11 +46,13 @@ class Writer(Model):
         at = resolve_layout(ids, at, cache)
         must_be("trace", trace, Trace | None, "gn.Trace()")
         must_be("memory", memory, Memory | None, "model.encode(source) makes one")
-        whole = None if cache is None else history(cache, ids, at, self.encodings())
-        if cache is None or whole is None:
+        if cache is None:
+            return self.read(ids, self.with_recipe(ids, at), None, trace, memory)
+        whole = history(cache, ids, at, self.encodings(), self.recipe)
+        if whole is None:
             return self.read(ids, at, cache, trace, memory)
         if not outgrown(cache, whole[1], self.encodings()):
-            x = self.read(ids, at, cache, trace, memory)
+            x = self.read(ids, whole[1].tokens(slice(whole[1].shape[1] - ids.shape[1], None)), cache, trace, memory)
             cache.history = whole
             return x
         again = cache.fresh()

@@ -9,6 +9,7 @@ rope(base=1000000.0)
 
 from gnomon.positions.alibi import ALiBi
 from gnomon.positions.base import NoPE, PositionEncoding, Spec
+from gnomon.positions.ids import CAPE, Abacus, PositionIds, Randomized, RandomStart, recipe, recipes
 from gnomon.positions.learned import Learned
 from gnomon.positions.registry import encoding, get, names
 from gnomon.positions.rope import RoPE, pairing_order
@@ -17,9 +18,11 @@ from gnomon.positions.sinusoidal import Sinusoidal, sin_cos, sinusoidal_table
 from gnomon.positions.t5 import T5
 
 __all__ = [
+    "CAPE",
     "NTK",
     "T5",
     "ALiBi",
+    "Abacus",
     "DynamicNTK",
     "Learned",
     "Linear",
@@ -27,7 +30,10 @@ __all__ = [
     "LongRoPE",
     "NoPE",
     "PositionEncoding",
+    "PositionIds",
     "Proportional",
+    "RandomStart",
+    "Randomized",
     "RoPE",
     "Scaling",
     "Sinusoidal",
@@ -37,6 +43,8 @@ __all__ = [
     "get",
     "names",
     "pairing_order",
+    "recipe",
+    "recipes",
     "sin_cos",
     "sinusoidal_table",
 ]  # fmt: skip

@@ -13,16 +13,18 @@ position. A new encoding is one file with one final subclass; importing the file
 import inspect
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Self
 
 import torch
 from torch import Tensor, nn
 
+from gnomon.data import Tokenizer
 from gnomon.errors import BadValue, must_be, wrong
 from gnomon.glossary import message
 from gnomon.layout import Layout, Positions, check_layouts, layout_of, visible
+from gnomon.positions.ids import PositionIds
 from gnomon.shapes import Bool, Float, Int
 from gnomon.show import card, matrix_image
 
@@ -314,14 +316,16 @@ class NoPE(PositionEncoding):
 
 @dataclass(frozen=True)
 class Spec:
-    """An encoding chosen but not yet built: a class and its options. Two equal specs are the same choice."""
+    """An encoding chosen but not yet built: a class, its options, and a recipe for the positions that it reads, if any.
+    Two equal specs are the same choice."""
 
     cls: type[PositionEncoding]
     options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    positions: PositionIds | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         """How it is copied and pickled (and with it a model): a read-only mapping cannot be."""
-        return _spec, (self.cls, dict(self.options))
+        return _spec, (self.cls, dict(self.options), self.positions)
 
     @property
     def name(self) -> str:
@@ -360,25 +364,30 @@ class Spec:
         with forked_rng():
             return self.cls(**{**{k: v for k, v in sizes.items() if k in wanted}, **self.options})
 
+    def fitted(self, tokenizer: Tokenizer) -> Self:
+        """The same choice, its recipe for positions fitted to a vocabulary."""
+        return self if self.positions is None else replace(self, positions=self.positions.fitted(tokenizer))
+
     def with_options(self, **options: Any) -> Self:
         """The same choice with options added, those already given by hand kept."""
         known = parameters_of(self.cls)
-        return type(self)(
-            self.cls, MappingProxyType({**{k: v for k, v in options.items() if k in known}, **self.options})
-        )
+        more = {k: v for k, v in options.items() if k in known}
+        return replace(self, options=MappingProxyType({**more, **self.options}))
 
     def __hash__(self) -> int:
-        return hash((self.cls, tuple(sorted((k, repr(v)) for k, v in self.options.items()))))
+        return hash((self.cls, tuple(sorted((k, repr(v)) for k, v in self.options.items())), self.positions))
 
     def __repr__(self) -> str:
-        return f"{self.name}({', '.join(f'{k}={v!r}' for k, v in self.options.items())})"
+        recipe = {} if self.positions is None else {"positions": str(self.positions)}
+        return f"{self.name}({', '.join(f'{k}={v!r}' for k, v in {**self.options, **recipe}.items())})"
 
     def _repr_html_(self) -> str:
         return card(repr(self), _facts(self.cls))
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data for config.json; `get(**data)` brings it back."""
-        return {"name": self.name, **self.options}
+        recipe = {} if self.positions is None else {"positions": self.positions.to_dict()}
+        return {"name": self.name, **self.options, **recipe}
 
 
 def _facts(cls: type[PositionEncoding]) -> dict[str, str]:
@@ -387,9 +396,9 @@ def _facts(cls: type[PositionEncoding]) -> dict[str, str]:
     return {"paper": cls.paper, "acts": cls.acts, "kind": kind, "past the training length": cls.extrapolation}
 
 
-def _spec(cls: type[PositionEncoding], options: dict[str, Any]) -> Spec:
+def _spec(cls: type[PositionEncoding], options: dict[str, Any], positions: PositionIds | None = None) -> Spec:
     """A Spec from a plain dict of options."""
-    return Spec(cls, MappingProxyType(options))
+    return Spec(cls, MappingProxyType(options), positions)
 
 
 @contextmanager

@@ -9,6 +9,8 @@ from gnomon.errors import BadValue, must_be, unknown
 from gnomon.glossary import synonyms
 from gnomon.positions import base
 from gnomon.positions.base import PositionEncoding, Spec, parameters_of
+from gnomon.positions.ids import position_ids
+from gnomon.positions.notation import call
 
 
 def _kinds(cls: type[PositionEncoding]) -> dict[str, Any]:
@@ -48,8 +50,11 @@ def encoding(name: str) -> type[PositionEncoding]:
     raise unknown("position encoding", name, base._REGISTRY, synonyms())
 
 
-def get(name: str, **options: Any) -> Spec:
+def get(name: str, *, positions: Any = None, **options: Any) -> Spec:
     """Choose an encoding by name: `get("rope", base=1e6)`. The model builds it, or you do with `.build(...)`.
+
+    positions: a recipe for where tokens are said to sit, such as `Randomized(2048)` or its text, "randomized(2048)". It
+    is applied where a batch enters a model, to all layers alike.
 
     Raises BadValue for an unknown name or option, listing the known ones, and for a value that no model could use.
     """
@@ -62,7 +67,23 @@ def get(name: str, **options: Any) -> Spec:
     for option in kinds.keys() & options.keys():
         must_be(option, options[option], kinds[option])
     plain = {k: v.to_dict() if isinstance(v, PlainData) else v for k, v in options.items()}
-    return Spec(cls, MappingProxyType(plain))
+    recipe = None if positions is None else position_ids(positions)
+    if recipe is not None and cls.acts == "nowhere":
+        raise BadValue(f"{cls.name} reads no positions, so {recipe} would change nothing: leave positions out")
+    return Spec(cls, MappingProxyType(plain), recipe)
+
+
+def parse(text: str) -> Spec:
+    """The encoding that a text names: `rope`, or `rope(base=200, pairing="half")`. BadValue where it names none."""
+    name, values, options = call(text)
+    if values:
+        raise BadValue(f"cannot read the options of {text!r}: expected NAME(OPTION=VALUE, ...), values as in Python")
+    return get(name, **options)
+
+
+def label(spec: Spec) -> str:
+    """The text for an encoding: its name, with the options given by hand; `parse` reads it."""
+    return repr(spec) if spec.options or spec.positions is not None else spec.name
 
 
 @runtime_checkable
@@ -73,4 +94,4 @@ class PlainData(Protocol):
         """As plain data."""
 
 
-__all__ = ["PlainData", "encoding", "get", "names"]
+__all__ = ["PlainData", "encoding", "get", "label", "names", "parse"]
