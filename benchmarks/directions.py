@@ -37,7 +37,7 @@ are as frequent as long ones. An answer counts only if it is right to the letter
 
 
 def trained(source: str, target: str, folder: Path, threads: int) -> dict[str, object]:
-    """The report of a direction's run: kept, gone on with, or new."""
+    """The report of a direction's run: kept, resumed, or new."""
     kept, run = folder / f"{source}-{target}.json", folder / f"{source}-{target}"
     if not kept.exists():
         go_on = ["--resume", run]

@@ -176,3 +176,13 @@ def test_the_tour_passes_every_package():
     parts = [place for place in (ROOT / "src" / "gnomon").iterdir() if not place.name.startswith("_")]
     names = [f"{part.name}/" if part.is_dir() else part.name for part in parts if part.name != "py.typed"]
     assert [name for name in sorted(names) if f"`{name}`" not in tour] == []
+
+
+def test_every_file_that_the_tour_names_is_there():
+    tour = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = {name for name in re.findall(r"`([\w/]+\.py)`", tour) if not name.endswith(("mine.py", "my_encoding.py"))}
+    there = [
+        f"/{file.relative_to(ROOT).as_posix()}" for folder in ("src", "tests") for file in (ROOT / folder).rglob("*.py")
+    ]
+    assert len(named) > 40
+    assert sorted(name for name in named if not any(file.endswith(f"/{name}") for file in there)) == []

@@ -96,7 +96,7 @@ def words(group: str, lang: str = "en") -> Words:
 def glossary() -> Mapping[str, Mapping[str, Mapping[str, str]]]:
     """All of it: group -> key -> language -> text."""
     text = files("gnomon").joinpath("glossary.json").read_text(encoding="utf-8")
-    return json.loads(text)  # type: ignore[no-any-return]
+    return json.loads(text)
 
 
 def synonyms() -> dict[str, str]:

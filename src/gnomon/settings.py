@@ -97,8 +97,13 @@ def explained(kind: type[Any]) -> str:
     for title, mine in groups(kind):
         lines += ["", title]
         for field in mine:
-            lines += textwrap.wrap(line_of(kind, field.name), WIDTH, initial_indent=f"  {field.name:<{wide}}",
-                                   subsequent_indent=" " * (wide + 2), break_long_words=False)  # fmt: skip
+            lines += textwrap.wrap(
+                line_of(kind, field.name),
+                WIDTH,
+                initial_indent=f"  {field.name:<{wide}}",
+                subsequent_indent=" " * (wide + 2),
+                break_long_words=False,
+            )
     return "\n".join(lines[1:])
 
 

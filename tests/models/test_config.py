@@ -108,7 +108,7 @@ def test_settings_of_blocks_that_mean_nothing_are_refused(settings, message):
 
 
 def test_only_a_model_whose_layers_all_have_windows_can_roll():
-    with pytest.raises(gn.BadValue, match="still looks at"):
+    with pytest.raises(gn.BadValue, match="still attends to"):
         gn.DecoderOnly(**SIZES, window=[4, None]).cache("rolling")
     cache = gn.DecoderOnly(**SIZES, window=[4, 6], sink_tokens=2).cache("rolling")
     assert (cache.window, cache.sink_tokens) == (6, 2)

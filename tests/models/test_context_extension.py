@@ -88,8 +88,8 @@ def test_both_tables_of_an_encoder_decoder_grow():
         ("rope", 64, "yarm", "did you mean 'yarn'"),
         ("rope", 64, "tile", "way to extend rope"),
         ("learned", 64, "yarn", "way to grow a learned table"),
-        ("alibi", 64, "yarn", "alibi has no length in it"),
-        ("none", 64, "yarn", "none has no length in it"),
+        ("alibi", 64, "yarn", "alibi has no length to scale"),
+        ("none", 64, "yarn", "none has no length to scale"),
     ],
 )
 def test_what_cannot_be_extended_says_why(position, to, method, message):
@@ -103,6 +103,6 @@ def test_a_model_that_is_scaled_already_is_not_scaled_twice():
 
 
 def test_somebody_has_to_say_the_trained_length():
-    with pytest.raises(gn.BadValue, match="give trained"):
+    with pytest.raises(gn.BadValue, match="pass trained"):
         extend(model(max_positions=None), 64, "ntk")
     assert extend(model(max_positions=None), 64, "ntk", trained=16).model.stack.positions[0].scaling.factor == 4.0

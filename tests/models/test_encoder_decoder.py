@@ -151,7 +151,7 @@ def test_an_encoder_without_position_is_warned_about():
 
 
 def test_a_bias_that_only_looks_back_is_refused_in_an_encoder():
-    with pytest.raises(gn.BadValue, match="back only"):
+    with pytest.raises(gn.BadValue, match="only distinguishes past distances"):
         original(position=gn.positions.get("t5", causal=True))
     original(position="t5")
 

@@ -50,7 +50,7 @@ def toeplitz(
     else:
         mask = _matrix(by_distance, q.shape[2], k.shape[2])
         out = F.scaled_dot_product_attention(q.flip(2), k, v, attn_mask=mask[None], scale=settings.scale_of(q))
-    return out.flip(2).to(narrow)  # type: ignore[no-any-return]
+    return out.flip(2).to(narrow)
 
 
 def distance_vector(
@@ -161,7 +161,7 @@ def _by_blocks(block: Block, q: Float, k: Float, v: Float, at: Layout, heads: in
     if rows >= T:
         return block(q, k, v, at)
     parts = [slice(i, min(i + rows, T)) for i in range(0, T, rows)]
-    return _Blocks.apply(block, parts, at, q, k, v, *(p for p in learned if p.requires_grad))  # type: ignore[no-any-return, no-untyped-call]
+    return _Blocks.apply(block, parts, at, q, k, v, *(p for p in learned if p.requires_grad))  # type: ignore[no-untyped-call]
 
 
 class _Blocks(torch.autograd.Function):
@@ -219,9 +219,7 @@ def flex(
 
     mask = create_block_mask(mask_mod, B, None, T, k.shape[2], device=str(q.device))
     score = score_mod if position.acts == "score" else None
-    return _flex_attention(q.device.type)(  # type: ignore[no-any-return]
-        q, k, v, score_mod=score, block_mask=mask, scale=settings.scale_of(q)
-    )
+    return _flex_attention(q.device.type)(q, k, v, score_mod=score, block_mask=mask, scale=settings.scale_of(q))
 
 
 @cache

@@ -187,7 +187,7 @@ class MultiHeadAttention(nn.Module):
         """Attention with this module's settings, heads joined and projected: (B, T, D)."""
         settings = replace(self.settings, sinks=self.sinks, dropout=self.dropout if self.training else 0.0)
         y = attention(q, k, v, position, at, k_at, settings)
-        return self.out(y.transpose(1, 2).flatten(2))  # type: ignore[no-any-return]
+        return self.out(y.transpose(1, 2).flatten(2))
 
     def weights(self, q: Float, k: Float, position: PositionEncoding, at: Layout, k_at: Layout) -> Float:
         """The attention weights (B, H, T, S) by the dense definition."""

@@ -27,7 +27,7 @@ class ToldDecoder(EncoderDecoder):
         self, ids: Int, at: Layout | None = None, cache: Cache | None = None, trace: Trace | None = None
     ) -> Float:
         """ids (B, T) of the target -> logits (B, T, V)."""
-        return self.head(self.hidden(ids, at, cache, trace))  # type: ignore[no-any-return]
+        return self.head(self.hidden(ids, at, cache, trace))
 
     def hidden(
         self,

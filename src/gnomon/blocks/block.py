@@ -54,7 +54,7 @@ class Block(nn.Module):
 
     def wired(self, x: Float, attention: Callable[[Float], Float]) -> Float:
         """The stream after both sublayers, one after the other."""
-        return self.around_ffn(self.around_attention(x, attention), self.ffn)  # type: ignore[no-any-return]
+        return self.around_ffn(self.around_attention(x, attention), self.ffn)
 
 
 class ParallelBlock(Block):

@@ -73,7 +73,7 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Float) -> Float:
         """Each token on its own."""
-        return self.down(self._hidden(x))  # type: ignore[no-any-return]
+        return self.down(self._hidden(x))
 
     def _hidden(self, x: Float) -> Float:
         if self.gate is None:

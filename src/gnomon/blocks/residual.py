@@ -114,7 +114,7 @@ class PostNorm(nn.Module):
     def forward(self, x: Float, f: Callable[[Float], Float]) -> Float:
         """Wrap the sublayer f around the stream x (B, T, D)."""
         y = self.drop(f(x))
-        return self.norm(x + (y if self.scale == 1.0 else y * self.scale))  # type: ignore[no-any-return]
+        return self.norm(x + (y if self.scale == 1.0 else y * self.scale))
 
 
 Around = PreNorm | PostNorm  #: a Sandwich is a PreNorm, and so is a BranchNorm

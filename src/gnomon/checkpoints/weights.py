@@ -71,10 +71,10 @@ class Weights:
         try:
             if dtype not in (None, stored) or not MAPS:
                 with safetensors.safe_open(file, framework="pt") as opened:  # unmapped again right after the copy
-                    return opened.get_tensor(name).to(dtype or stored, copy=True)  # type: ignore[no-any-return]
+                    return opened.get_tensor(name).to(dtype or stored, copy=True)
             if file not in self._open:
                 self._open[file] = safetensors.safe_open(file, framework="pt")
-            return self._open[file].get_tensor(name)  # type: ignore[no-any-return]
+            return self._open[file].get_tensor(name)
         except (safetensors.SafetensorError, OSError) as error:
             raise BadInput(f"{file} cannot be read: {error}. Restore it from a copy") from error
 

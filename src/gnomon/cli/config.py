@@ -130,7 +130,7 @@ def _split(text: str) -> tuple[str, _Text]:
 def _nested(key: str, value: Any) -> dict[str, object]:
     for name in reversed(key.split(".")):
         value = {name: value}
-    return value  # type: ignore[no-any-return]
+    return value
 
 
 def _settings(

@@ -39,10 +39,15 @@ GROUPS = {
     "Contrastive search": ["candidates", "alpha"],
     "Drafting": ["draft", "draft_length", "ngram"],
     "Constraints": [
-        "repetition_penalty", "presence_penalty", "frequency_penalty", "no_repeat_ngram", "bad_words", "begin",
+        "repetition_penalty",
+        "presence_penalty",
+        "frequency_penalty",
+        "no_repeat_ngram",
+        "bad_words",
+        "begin",
     ],
     "What is printed": ["logprobs", "as_json", "quiet"],
-}  # fmt: skip
+}
 
 
 class GroupedCommand(TakesModel):
@@ -131,9 +136,13 @@ def constraints_of(ctx: click.Context) -> "Constraints":
 
     p = ctx.params
     return Constraints(
-        p["repetition_penalty"], p["presence_penalty"], p["frequency_penalty"], p["no_repeat_ngram"], p["bad_words"],
+        p["repetition_penalty"],
+        p["presence_penalty"],
+        p["frequency_penalty"],
+        p["no_repeat_ngram"],
+        p["bad_words"],
         prefix=p["begin"],
-    )  # fmt: skip
+    )
 
 
 def check_options(ctx: click.Context) -> None:

@@ -1,4 +1,4 @@
-"""What `gnomon lab` and `gnomon demo` share: a folder, words before and after, and a way on for whoever interrupts."""
+"""What `gnomon lab` and `gnomon demo` share: a folder, words before and after, and how to resume."""
 
 import shlex
 import sys
@@ -71,9 +71,12 @@ def _plan(lab: "Lab", workers: int, w: Words) -> str:
     one, seconds = estimate(s, workers, step, lab.targets.tokens_read(s.lengths))
     names = listed(dict.fromkeys(trial.label for trial in trials), w)
     text = {
-        "name": corpus["name"], "megabytes": corpus["bytes"] / 1e6, "documents": corpus["documents"],
-        "held": corpus["held out"]["documents"], "sha256": corpus["sha256"][:12],
-    }  # fmt: skip
+        "name": corpus["name"],
+        "megabytes": corpus["bytes"] / 1e6,
+        "documents": corpus["documents"],
+        "held": corpus["held out"]["documents"],
+        "sha256": corpus["sha256"][:12],
+    }
     lines = [
         w("plan_models", count=len(trials), layers=s.model.n_layers, width=s.model.d_model, names=names),
         w("plan_text", **text),
@@ -92,7 +95,7 @@ def _time(seconds: float, w: Words) -> str:
 
 @contextmanager
 def _way_on(folder: Path, w: Words) -> Iterator[None]:
-    """Whoever interrupts is told how to go on."""
+    """Tell a user who interrupts how to resume."""
     try:
         yield
     except KeyboardInterrupt:
@@ -108,9 +111,14 @@ def show(report: "LabReport", folder: Path, quiet: bool, lang: str) -> None:
     w, machine = words("lab", lang), report.about["machine"]
     versions = f"Python {machine['python']}, torch {machine['torch']}, gnomon {machine['gnomon']}"
     about = w(
-        "machine", processor=machine["processor"], cores=machine["cores"], workers=machine["workers"],
-        versions=versions, seed=str(report.settings.seed), seconds=report.about["seconds"]["total"],
-    )  # fmt: skip
+        "machine",
+        processor=machine["processor"],
+        cores=machine["cores"],
+        workers=machine["workers"],
+        versions=versions,
+        seed=str(report.settings.seed),
+        seconds=report.about["seconds"]["total"],
+    )
     click.echo(f"\n{about}")
     click.echo(w("where", page=folder / "report.html", folder=f"{folder}/"))
 

@@ -181,9 +181,13 @@ def _timed(timing: "Timing", given: int, w: Words) -> str:
 
     part = w("timed_part", tokens=timing.tokens, given=given, most=MOST) + "\n" if timing.tokens < given else ""
     return part + w(
-        "timing", tokens=timing.tokens, parallel=1000 * timing.parallel, sequential=1000 * timing.sequential,
-        ratio=timing.ratio, difference=timing.difference,
-    )  # fmt: skip
+        "timing",
+        tokens=timing.tokens,
+        parallel=1000 * timing.parallel,
+        sequential=1000 * timing.sequential,
+        ratio=timing.ratio,
+        difference=timing.difference,
+    )
 
 
 __all__ = ["command"]

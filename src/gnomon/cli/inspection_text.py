@@ -42,9 +42,10 @@ def _reading(model: "Model", seen: "Reading", w: Words) -> list[str]:
     T, D = seen.vectors.shape
     tokens = table_of(model, source=isinstance(model, EncoderDecoder) and not isinstance(seen, Inspection))
     table = w(
-        "table_rows", shape=f"({len(tokens.weight)}, {tokens.weight.shape[1]})",
+        "table_rows",
+        shape=f"({len(tokens.weight)}, {tokens.weight.shape[1]})",
         scale="" if tokens.scale == 1 else w("times", scale=float(tokens.scale)),
-    )  # fmt: skip
+    )
     where = "; ".join(f"{e.name}, {w(f'acts_{e.acts}')}" for e in seen.encodings)
     shape = f"(1, {T}, {D})" if seen.position is not None else "-"
     attention = f"{len(seen.attention)} x (1, {len(seen.attention[0]) if seen.attention else 0}, {T}, {T})"

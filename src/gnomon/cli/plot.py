@@ -130,8 +130,11 @@ def _views(what: str) -> list[str]:
         raise unknown("thing to plot", what, [*names(), *OTHERS], synonyms())
     cls = encoding(what)
     of_place: dict[str, list[str]] = {
-        "nowhere": [], "input": ["table", "similarity"], "rotation": ["scores"], "score": ["bias"],
-    }  # fmt: skip
+        "nowhere": [],
+        "input": ["table", "similarity"],
+        "rotation": ["scores"],
+        "score": ["bias"],
+    }
     views = of_place[cls.acts]
     if not views:
         raise BadValue(f"{what!r} adds, turns and subtracts nothing: there is nothing to draw")

@@ -99,13 +99,18 @@ def report(
 
         losses_by_position({w(name): stretches for name, stretches in found.items()}, trained, lang).save(picture)
     if as_json:
-        print_json({
-            "what": what, "output": output, "unchanged": change.unchanged, "notes": change.notes,
-            "picture": picture if found else None,
-            "removed": {name: list(shape) for name, shape in change.removed.items()},
-            "added": {name: list(shape) for name, shape in change.added.items()},
-            "loss_by_position": {name: [_as_json(s) for s in stretches] for name, stretches in found.items()},
-        })  # fmt: skip
+        print_json(
+            {
+                "what": what,
+                "output": output,
+                "unchanged": change.unchanged,
+                "notes": change.notes,
+                "picture": picture if found else None,
+                "removed": {name: list(shape) for name, shape in change.removed.items()},
+                "added": {name: list(shape) for name, shape in change.added.items()},
+                "loss_by_position": {name: [_as_json(s) for s in stretches] for name, stretches in found.items()},
+            }
+        )
         return
     width = max(len(w("gone")), len(w("new")))
     lines = [translated(what, lang), f"    {w('unchanged', count=change.unchanged)}"]

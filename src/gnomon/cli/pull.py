@@ -41,11 +41,15 @@ def _list(lang: str, as_json: bool) -> None:
     if as_json:
         models = [
             {
-                "name": name, "about": p.about, "licence": p.licence, "bytes": p.n_bytes, "wheel": p.wheel,
+                "name": name,
+                "about": p.about,
+                "licence": p.licence,
+                "bytes": p.n_bytes,
+                "wheel": p.wheel,
                 "path": find(name),
             }
             for name, p in PUBLISHED.items()
-        ]  # fmt: skip
+        ]
         print_json({"models": models})
         return
     w, width = words("write", lang), max(map(len, PUBLISHED))

@@ -202,7 +202,7 @@ def _go_on(folder: Path, resolved: "Resolved[TrainSettings]", device: str, quiet
 
 @contextmanager
 def _way_on(folder: Path, lang: str) -> Iterator[None]:
-    """Whoever interrupts is told how to go on."""
+    """Tell a user who interrupts how to resume."""
     try:
         yield
     except KeyboardInterrupt:

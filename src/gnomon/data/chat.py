@@ -75,9 +75,14 @@ def render(
             "take an instruct model"
         )
     given = {
-        "bos_token": "", "eos_token": "", **tokenizer.names, "tools": None, "documents": None,
-        "messages": [_plain(message) for message in _conversation(messages)], "add_generation_prompt": reply,
-    }  # fmt: skip
+        "bos_token": "",
+        "eos_token": "",
+        **tokenizer.names,
+        "tools": None,
+        "documents": None,
+        "messages": [_plain(message) for message in _conversation(messages)],
+        "add_generation_prompt": reply,
+    }
     given |= {name: _plain(value) for name, value in (options or {}).items()}
     sandbox = Sandbox(BUDGET + PER_LETTER * _letters(given))
     try:

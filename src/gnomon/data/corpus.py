@@ -151,9 +151,11 @@ class Corpus:
     def describe(self) -> str:
         """One line: name, size, fingerprint, and what was left out."""
         about = {
-            "name": self.name, "documents": len(self.documents), "megabytes": self.n_bytes / 1e6,
+            "name": self.name,
+            "documents": len(self.documents),
+            "megabytes": self.n_bytes / 1e6,
             "sha256": self.sha256[:12],
-        }  # fmt: skip
+        }
         left_out = {"repeated": self.duplicates, "not_text": self.skipped}
         notes = [message("data", what, count=count) for what, count in left_out.items() if count]
         if not notes:

@@ -73,15 +73,13 @@ CLASSES: Mapping[str, TokenizerClass] = {
     "RobertaTokenizer": _ROBERTA,
     "BartTokenizer": _ROBERTA,
     "BertTokenizer": TokenizerClass(_BERT, _WITHIN),
-    "T5Tokenizer": TokenizerClass(
-        _names(eos="</s>", unk="<unk>", pad="<pad>"), ((), ("eos_token",)), marked=True
-    ),
+    "T5Tokenizer": TokenizerClass(_names(eos="</s>", unk="<unk>", pad="<pad>"), ((), ("eos_token",)), marked=True),
     "LlamaTokenizer": TokenizerClass(_LLAMA, asks=True),
     "GemmaTokenizer": TokenizerClass(
         _names(bos="<bos>", eos="<eos>", unk="<unk>", pad="<pad>", mask="<mask>"), asks=True
     ),
     "XLMRobertaTokenizer": TokenizerClass(_BART, (("bos_token",), ("eos_token",)), marked=True),
-}  # fmt: skip
+}
 #: classes that say nothing but what their files do
 ANY = ("PreTrainedTokenizerFast", "PreTrainedTokenizer", "TokenizersBackend", "AutoTokenizer")
 GENERIC, GENERIC_PIECES = TokenizerClass({}, asks=False), TokenizerClass({}, asks=True)
@@ -226,9 +224,11 @@ def _wordpiece(file: Path, folder: Folder) -> tokenizers.Tokenizer:
     lower, accents = folder.config.get("do_lower_case", True), folder.config.get("strip_accents")
     core = tokenizers.Tokenizer(models.WordPiece(vocab, unk_token=folder.names["unk_token"]))
     core.normalizer = normalizers.BertNormalizer(
-        clean_text=True, handle_chinese_chars=folder.config.get("tokenize_chinese_chars", True), strip_accents=accents,
+        clean_text=True,
+        handle_chinese_chars=folder.config.get("tokenize_chinese_chars", True),
+        strip_accents=accents,
         lowercase=lower,
-    )  # fmt: skip
+    )
     core.pre_tokenizer, core.decoder = pre_tokenizers.BertPreTokenizer(), decoders.WordPiece()
     return core
 

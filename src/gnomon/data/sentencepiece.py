@@ -149,9 +149,12 @@ def _model_file(data: bytes) -> ModelFile:
     if not pieces or kind not in _KINDS:
         raise ValueError(f"{len(pieces)} pieces of kind {kind}; kinds 1 (unigram) and 2 (bpe) are known")
     vocabulary = SentencePiece(
-        pieces, _KINDS[kind], prefix=bool(normalizer.get(3, 1)), squeeze=bool(normalizer.get(4, 1)),
+        pieces,
+        _KINDS[kind],
+        prefix=bool(normalizer.get(3, 1)),
+        squeeze=bool(normalizer.get(4, 1)),
         charsmap=_bytes(normalizer.get(2, b"")),
-    )  # fmt: skip
+    )
     return ModelFile(vocabulary, _signed(_number(trainer.get(41, 1))), _signed(_number(trainer.get(42, 2))))
 
 

@@ -116,7 +116,7 @@ class InputEmbedding(nn.Module):
             p = p.to(x.dtype)
             x = x + p if self.project is None else self.project(torch.cat([x, p.expand(len(x), -1, -1)], -1))
         x = x if self.norm is None else self.norm(x)
-        return self.drop(x)  # type: ignore[no-any-return]
+        return self.drop(x)
 
 
 class InputLayer(InputEmbedding):

@@ -50,7 +50,7 @@ class TableSettings(SharedSettings):
 
 
 class TokenEmbedding(nn.Module):
-    """ids (B, T) -> vectors (B, T, D): rows of a (V, D) table, times sqrt(D) unless told otherwise."""
+    """ids (B, T) -> vectors (B, T, D): rows of a (V, D) table, times sqrt(D) by default."""
 
     @checked
     def __init__(

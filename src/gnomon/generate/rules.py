@@ -63,8 +63,12 @@ class Rules:
     def look(self, logits: Float, histories: Sequence[History]) -> View:
         """Apply everything to logits (N, V). BadInput where the model's own are broken: a maximum shows NaN too."""
         own = forbid(logits, self._never)
-        _check(own, histories, "the logits hold NaN or infinity, or every token is forbidden. The weights may be "
-               "damaged, or numbers may have overflowed in float16: try float32")  # fmt: skip
+        _check(
+            own,
+            histories,
+            "the logits hold NaN or infinity, or every token is forbidden. The weights may be "
+            "damaged, or numbers may have overflowed in float16: try float32",
+        )
         reshaped = self.constraints.reshape(own, histories)
         allowed = self._not_yet(self.constraints.ban(reshaped, histories), histories)
         allowed = self.constraints.choose_from(allowed, histories)

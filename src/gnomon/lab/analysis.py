@@ -201,4 +201,4 @@ __all__ = [
     "order",
     "published_kind",
     "rows",
-]  # fmt: skip
+]

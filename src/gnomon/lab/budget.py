@@ -1,4 +1,4 @@
-"""How long an experiment takes on this machine, told from a few training steps."""
+"""How long an experiment will take on this machine, estimated from a few training steps."""
 
 import statistics
 import time

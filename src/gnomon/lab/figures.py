@@ -26,8 +26,12 @@ MARKERS = "osD^vPX"
 #: colour -> the variable of page.css that holds it; INK is a curve's colour too
 _VARIABLES = {
     **{colour: f"var(--curve-{n})" for n, colour in enumerate(COLOURS)},
-    INK: "var(--ink)", MUTED: "var(--axis)", FAINT: "var(--line)", GROUND: "var(--ground)", "#ffffff": "var(--paper)",
-}  # fmt: skip
+    INK: "var(--ink)",
+    MUTED: "var(--axis)",
+    FAINT: "var(--line)",
+    GROUND: "var(--ground)",
+    "#ffffff": "var(--paper)",
+}
 KNOWN = {"alibi": 0, "rope": 1, "t5": 2, "sinusoidal": 3, "none": 4, "learned": 5}
 
 SIZE = 9.5  # points, of names
@@ -67,10 +71,12 @@ def extrapolation(report: LabReport, size: tuple[float, float] = WIDE, lang: str
     ]
     with _drawing():
         figure, axes = _canvas(
-            report, size, lengths[0] / (2.2 if size[0] > NARROW[0] else 4.2),
+            report,
+            size,
+            lengths[0] / (2.2 if size[0] > NARROW[0] else 4.2),
             w("curves_title", trained=lengths[0], longest=lengths[-1]),
             w("curves_note", tokens=report.targets["tokens"], trained=lengths[0]),
-        )  # fmt: skip
+        )
         for line in lines:
             if line.x[-1] > lengths[0]:
                 axes.plot(

@@ -94,9 +94,7 @@ def _kind(row: EncodingResult, w: Words) -> str:
 
 def _numbers(report: LabReport, w: Words) -> str:
     t = report.targets
-    return w(
-        "numbers", tokens=t["tokens"], bytes=t["bytes"], documents=t["documents"], trigram=report.trigram.value
-    )  # fmt: skip
+    return w("numbers", tokens=t["tokens"], bytes=t["bytes"], documents=t["documents"], trigram=report.trigram.value)
 
 
 def _bits_table(report: LabReport, w: Words) -> str:
@@ -139,10 +137,14 @@ def _method(report: LabReport, w: Words) -> list[str]:
         tokens=train.steps * train.batch_size * s.train_length,
     )  # fmt: skip
     text = w(
-        "method_text", name=corpus["name"], documents=corpus["documents"], megabytes=corpus["bytes"] / 1e6,
-        kinds=corpus["tokens in the vocabulary"], bytes=corpus["bytes per token"],
+        "method_text",
+        name=corpus["name"],
+        documents=corpus["documents"],
+        megabytes=corpus["bytes"] / 1e6,
+        kinds=corpus["tokens in the vocabulary"],
+        bytes=corpus["bytes per token"],
         held=corpus["held out"]["documents"],
-    )  # fmt: skip
+    )
     return [f"{models} {w('method_start')}" if report.same_start else models, text, w("method_given")]
 
 

@@ -62,9 +62,14 @@ class Lab:
         }
         identity = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
         return Job(
-            trial=trial, settings=self.settings, tokenizer=str(self.folder.absolute()),
-            folder=str((self.folder / trial.folder).absolute()), modules=self.modules, identity=identity, **shared,
-        )  # fmt: skip
+            trial=trial,
+            settings=self.settings,
+            tokenizer=str(self.folder.absolute()),
+            folder=str((self.folder / trial.folder).absolute()),
+            modules=self.modules,
+            identity=identity,
+            **shared,
+        )
 
 
 def prepare(settings: LabSettings, corpus: Source, folder: Path, quiet: bool, imported: Sequence[str] = ()) -> Lab:

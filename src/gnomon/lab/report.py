@@ -94,7 +94,7 @@ class LabReport:
             "settings": self.settings.to_dict(),
             "rows": [self._row(row) for row in self.rows],
         }
-        return json.loads(json.dumps(plain, default=_listed))  # type: ignore[no-any-return]
+        return json.loads(json.dumps(plain, default=_listed))
 
     def _row(self, row: EncodingResult) -> dict[str, Any]:
         longest = self.settings.lengths[-1]

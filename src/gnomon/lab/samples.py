@@ -19,9 +19,7 @@ def best_model(report: LabReport, folder: str | Path) -> Path:
 def write(report: LabReport, folder: str | Path, prompt: str, tokens: int = 192) -> TextSample:
     """What the best model writes after `prompt`; the same text every time."""
     model = load(best_model(report, folder), kind=DecoderOnly)
-    [written] = generate(
-        model, [prompt], strategy=Sample(TEMPERATURE), max_new_tokens=tokens, seed=0, eos_ids=None
-    )  # fmt: skip
+    [written] = generate(model, [prompt], strategy=Sample(TEMPERATURE), max_new_tokens=tokens, seed=0, eos_ids=None)
     return TextSample(report.best.label, prompt, written.text)
 
 

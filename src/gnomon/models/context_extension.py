@@ -31,7 +31,7 @@ def extend(model: Model, to: int, method: str, trained: int | None = None, **opt
     """
     trained = model.config.max_positions if trained is None else trained
     if trained is None:
-        raise BadValue("nothing says to what length this model was trained: give trained=..., in tokens")
+        raise BadValue("the training length of this model is unknown: pass trained=..., in tokens")
     if to <= trained:
         raise BadValue(f"the model was trained to {trained} tokens, so extending it to {to} changes nothing: give more")
     old = snapshot(model).config
@@ -40,7 +40,7 @@ def extend(model: Model, to: int, method: str, trained: int | None = None, **opt
         return _grown(model, old, to, method)
     if not any(spec.name == "rope" for spec in specs):
         found = " and ".join(sorted({spec.name for spec in specs}))
-        raise BadValue(f"{found} has no length in it that could be scaled; measure how far it reads, or retrofit it")
+        raise BadValue(f"{found} has no length to scale: measure how far the model reads, or retrofit another encoding")
     far = _seeing_far(old)
     scaled = [_scaled(spec, to / trained, method, trained, options) if spec in far else spec for spec in specs]
     position = tuple(scaled) if isinstance(old.position, tuple) else scaled[0]

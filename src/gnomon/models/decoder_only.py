@@ -40,20 +40,22 @@ class DecoderOnly(Writer):
         cache  keys and values of earlier calls, extended by this one
         trace  written to: vectors, residual stream and attention weights
         """
-        return self.head(self.hidden(ids, at, cache, trace))  # type: ignore[no-any-return]
+        return self.head(self.hidden(ids, at, cache, trace))
 
     def read(
         self, ids: Int, at: Layout, cache: Cache | None = None, trace: Trace | None = None, memory: Memory | None = None
     ) -> Float:
         """ids (B, T) at `at`, known to continue the cache -> the last hidden state (B, T, D)."""
         if memory is not None:
-            raise BadValue("a decoder-only model looks at no source: put it before the text, or take an EncoderDecoder")
+            raise BadValue(
+                "a decoder-only model has no source input: put the source before the text, or use EncoderDecoder"
+            )
         x = self.input(ids, at, trace=trace)
         k_at = at if cache is None else cache.extend(at)
         x = self.stack(x, at, k_at, cache, trace)
         if cache is not None:
             cache.commit()
-        return x  # type: ignore[no-any-return]
+        return x
 
     def encodings(self) -> Iterator[PositionEncoding]:
         """Every encoding in the model, each once."""

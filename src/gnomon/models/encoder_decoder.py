@@ -52,7 +52,7 @@ class EncoderDecoder(Writer):
         trace: Trace | None = None,
     ) -> Float:
         """source (B, S), target (B, T) -> logits (B, T, V): what follows each target token."""
-        return self.head(self.hidden(target, at, None, trace, self.encode(source, source_at)))  # type: ignore[no-any-return]
+        return self.head(self.hidden(target, at, None, trace, self.encode(source, source_at)))
 
     def encode(self, source: Int, at: Layout | None = None, trace: Trace | None = None) -> Memory:
         """source (B, S) at `at` -> what the decoder looks at. Encode once, decode many times."""
@@ -73,7 +73,7 @@ class EncoderDecoder(Writer):
         x = self.decoder(x, at, k_at, cache, trace, memory)
         if cache is not None:
             cache.commit()
-        return x  # type: ignore[no-any-return]
+        return x
 
     def encodings(self) -> Iterator[PositionEncoding]:
         """Every encoding in the model, each once."""

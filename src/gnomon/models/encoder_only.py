@@ -35,7 +35,7 @@ class EncoderOnly(Model):
         self, ids: Int, at: Layout | None = None, types: Int | None = None, trace: Trace | None = None
     ) -> Float:
         """ids (B, T) -> what the head says of them: logits (B, T, V), unless the config names another head."""
-        return self.head(self.encode(ids, at, types, trace))  # type: ignore[no-any-return]
+        return self.head(self.encode(ids, at, types, trace))
 
     def encode(
         self, ids: Int, at: Layout | None = None, types: Int | None = None, trace: Trace | None = None

@@ -46,7 +46,7 @@ class TokenHead(Head):
 
     def forward(self, memory: Memory) -> Float:
         """(B, T, D) -> (B, T, V)."""
-        return self.out(memory.states)  # type: ignore[no-any-return]
+        return self.out(memory.states)
 
     def resize(self, vocab_size: int) -> None:
         """Follow the vocabulary."""
@@ -65,7 +65,7 @@ class MaskedHead(TokenHead):
 
     def forward(self, memory: Memory) -> Float:
         """(B, T, D) -> (B, T, V)."""
-        return self.out(self.norm(F.gelu(self.transform(memory.states))))  # type: ignore[no-any-return]
+        return self.out(self.norm(F.gelu(self.transform(memory.states))))
 
 
 class LabelHead(Head):
@@ -79,7 +79,7 @@ class LabelHead(Head):
 
     def forward(self, memory: Memory) -> Float:
         """(B, T, D) -> (B, T, C)."""
-        return self.out(self.drop(memory.states))  # type: ignore[no-any-return]
+        return self.out(self.drop(memory.states))
 
 
 class PooledHead(Head):
@@ -112,7 +112,7 @@ class ClassHead(PooledHead):
 
     def forward(self, memory: Memory) -> Float:
         """(B, T, D) -> (B, C)."""
-        return self.out(self.drop(self.vector(memory)))  # type: ignore[no-any-return]
+        return self.out(self.drop(self.vector(memory)))
 
 
 HEADS: dict[str, Callable[[ModelConfig, InputLayer], Head]] = {

@@ -63,7 +63,7 @@ class Stack(nn.Module):
         for layer, block in enumerate(self.blocks):
             n = self._of_layer[layer]
             x = block(x, self.positions[n], tables[n], at, k_at, layer, cache, trace, *beside)
-        return self.norm(x)  # type: ignore[no-any-return]
+        return self.norm(x)
 
     def encodings(self) -> Iterator[PositionEncoding]:
         """The encodings that act in attention, each once."""
@@ -93,7 +93,8 @@ def _check_both_sides(position: PositionEncoding) -> None:
         )
     if position.one_sided:
         raise BadValue(
-            f"{position.name} was built with causal=True, which tells distances back only: leave that out here"
+            f"{position.name} was built with causal=True, so it only distinguishes past distances: "
+            "drop causal=True here"
         )
 
 

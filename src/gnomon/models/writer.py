@@ -73,7 +73,9 @@ class Writer(Model):
             raise unknown("cache", kind, ("growing", "preallocated", "rolling"))
         windows = [window for window in self.config.windows(self.config.depth) if window is not None]
         if len(windows) < max(self.config.depth, 1):
-            raise BadValue("a rolling cache forgets tokens that this model still looks at: build it with window=...")
+            raise BadValue(
+                "a rolling cache drops tokens that this model still attends to: build the model with window=..."
+            )
         return RollingCache(max(windows), rollback, self.config.sink_tokens)
 
     generate = generate  #: model.generate("text", ...) is gnomon.generate.generate(model, "text", ...)

@@ -46,8 +46,11 @@ def alignment(model: EncoderDecoder, source: str, target: str | None = None, lan
     columns, rows = _shown(model, source_ids), [*_shown(model, ids), w("end")]
     mean = weights.mean((0, 1))
     facts = {
-        "source": columns, "target": rows, "looked_at": [columns[i] for i in mean.argmax(1)], "weights": mean.tolist(),
-    }  # fmt: skip
+        "source": columns,
+        "target": rows,
+        "looked_at": [columns[i] for i in mean.argmax(1)],
+        "weights": mean.tolist(),
+    }
     return _draw(weights, mean, columns, rows, lang, facts)
 
 

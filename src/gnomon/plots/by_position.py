@@ -33,9 +33,14 @@ def losses_by_position(
             at = next(n for n, s in enumerate(longest) if s.start < trained <= s.stop) + 0.5
             axes.axvline(at, color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)))
             axes.annotate(
-                w("trained_on", length=grouped(trained)), (at, 1), xycoords=("data", "axes fraction"), xytext=(4, -11),
-                textcoords="offset points", fontsize=8.5, color=MUTED,
-            )  # fmt: skip
+                w("trained_on", length=grouped(trained)),
+                (at, 1),
+                xycoords=("data", "axes fraction"),
+                xytext=(4, -11),
+                textcoords="offset points",
+                fontsize=8.5,
+                color=MUTED,
+            )
         ends: list[tuple[float, str, str]] = []
         for (name, found), colour in zip(models.items(), COLOURS, strict=False):
             seen = [(n, s.nats) for n, s in enumerate(found) if s.nats is not None]
@@ -48,9 +53,14 @@ def losses_by_position(
             else:  # it ends early, beside the others: above them or below
                 below = y[-1] < max(s.nats.value for s in (f[x[-1]] for f in models.values()) if s.nats is not None)
                 axes.annotate(
-                    name, (x[-1], y[-1]), xytext=(4, -9 if below else 9), textcoords="offset points",
-                    va="top" if below else "bottom", fontsize=8.5, color=colour,
-                )  # fmt: skip
+                    name,
+                    (x[-1], y[-1]),
+                    xytext=(4, -9 if below else 9),
+                    textcoords="offset points",
+                    va="top" if below else "bottom",
+                    fontsize=8.5,
+                    color=colour,
+                )
         if ends:
             name_lines(axes, len(longest) - 1, *zip(*ends, strict=True))
     facts = {name: [s.nats and s.nats.value for s in found] for name, found in models.items()}

@@ -163,9 +163,14 @@ def _answer(area: "SubFigure", seen: Inspection, w: Words) -> None:
     axes.tick_params(axis="y", length=0)
     for place, share in zip(places, p, strict=True):
         axes.annotate(
-            w.number(share, _digits(share)), (share, place), xytext=(4, 0), textcoords="offset points",
-            va="center", fontsize=8.5, color=MUTED,
-        )  # fmt: skip
+            w.number(share, _digits(share)),
+            (share, place),
+            xytext=(4, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=8.5,
+            color=MUTED,
+        )
 
 
 def _digits(share: float) -> str:

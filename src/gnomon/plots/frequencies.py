@@ -38,22 +38,35 @@ def wavelengths(
         axes.grid(axis="y")
         axes.axhline(trained, color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)))
         axes.annotate(
-            w("trained_on", length=grouped(trained)), (0, trained), xycoords=("axes fraction", "data"),
-            xytext=(4, 4), textcoords="offset points", fontsize=8.5, color=MUTED,
-        )  # fmt: skip
+            w("trained_on", length=grouped(trained)),
+            (0, trained),
+            xycoords=("axes fraction", "data"),
+            xytext=(4, 4),
+            textcoords="offset points",
+            fontsize=8.5,
+            color=MUTED,
+        )
         plain_numbers(axes.yaxis)
         for which, colour, text, side in ((turning, BLUE, "turning", 1), (~turning, ORANGE, "not_turning", -1)):
             axes.scatter(pairs[which], waves[which], s=22, color=colour, linewidths=0)
             if which.any():
                 middle = pairs[which][which.sum() // 2]
                 axes.annotate(
-                    w(text, count=int(which.sum())), (middle, waves[middle]), xytext=(13 * side, -5 * side),
-                    textcoords="offset points", ha="left" if side > 0 else "right", va="center", color=colour,
-                )  # fmt: skip
+                    w(text, count=int(which.sum())),
+                    (middle, waves[middle]),
+                    xytext=(13 * side, -5 * side),
+                    textcoords="offset points",
+                    ha="left" if side > 0 else "right",
+                    va="center",
+                    color=colour,
+                )
     facts = {
-        "trained": trained, "pairs": len(waves), "complete_a_turn": int(turning.sum()),
-        "shortest": float(waves.min()), "longest": float(waves.max()),
-    }  # fmt: skip
+        "trained": trained,
+        "pairs": len(waves),
+        "complete_a_turn": int(turning.sum()),
+        "shortest": float(waves.min()),
+        "longest": float(waves.max()),
+    }
     return Picture(figure, f"{title}. {note}", facts, lang)
 
 

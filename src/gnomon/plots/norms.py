@@ -74,9 +74,12 @@ def gradient(layers: int = 24, d_model: int = 64, seed: int = 0, lang: str = "en
         axes.grid(axis="y")
         name_lines(axes, layers, [v[-1] for v in norms.values()], [w(name) for name in norms], list(COLOURS.values()))
     facts = {
-        "layers": layers, "d_model": d_model, "seed": seed, "norms": norms,
+        "layers": layers,
+        "d_model": d_model,
+        "seed": seed,
+        "norms": norms,
         "first_over_last": {name: values[0] / values[-1] for name, values in norms.items()},
-    }  # fmt: skip
+    }
     return Picture(figure, f"{title}. {note}", facts, lang)
 
 

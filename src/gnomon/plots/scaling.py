@@ -88,9 +88,13 @@ def scaling(d_k: int = 512, keys: int = 16, draws: int = 20000, seed: int = 0, l
             right.plot(widths, middle, color=colour)
             at = float(np.median(shown.jacobian))
             right.annotate(
-                w.number(at, ".2f" if at >= 0.01 else ".5f"), (d_k, at), xytext=(-6, 7 if scaled else -8),
-                textcoords="offset points", ha="right", color=colour,
-            )  # fmt: skip
+                w.number(at, ".2f" if at >= 0.01 else ".5f"),
+                (d_k, at),
+                xytext=(-6, 7 if scaled else -8),
+                textcoords="offset points",
+                ha="right",
+                color=colour,
+            )
             right.plot([d_k], [at], "o", color=colour, markersize=5)
         left.set(xlabel=w("keys_sorted", width=d_k), ylabel=w("attention_weight"), ylim=(0, 1))
         right.grid(axis="y")

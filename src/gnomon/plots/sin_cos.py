@@ -51,9 +51,11 @@ def curves(
             grid[0][0].text(x, 1.08, w(key), transform=grid[0][0].transAxes, ha="right", color=colour)
         grid[-1][0].set_xlabel(w("position"))
     facts = {
-        "pairs": pairs, "wavelengths": [2 * math.pi / t for t in theta], "cosines": np.cos(angles).tolist(),
+        "pairs": pairs,
+        "wavelengths": [2 * math.pi / t for t in theta],
+        "cosines": np.cos(angles).tolist(),
         "sines": np.sin(angles).tolist(),
-    }  # fmt: skip
+    }
     return Picture(figure, f"{title}. {note}", facts, lang)
 
 

@@ -180,10 +180,13 @@ def name_lines(axes: "Axes", x: float, ends: Sequence[float], names: Sequence[st
         )  # fmt: skip
         if moved:
             axes.annotate(
-                "", (x, finite[i]), xytext=(x, y), textcoords=offset_copy(beside, figure, x=-2, units="points"),
+                "",
+                (x, finite[i]),
+                xytext=(x, y),
+                textcoords=offset_copy(beside, figure, x=-2, units="points"),
                 annotation_clip=False,
                 arrowprops={"arrowstyle": "-", "color": colours[i], "linewidth": 0.7, "shrinkA": 0, "shrinkB": 0},
-            )  # fmt: skip
+            )
 
 
 def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:

@@ -54,8 +54,11 @@ def vector_map(
             sizes = [52 if i in heads else 20 for i in own]
             axes.scatter(places[own, 0], places[own, 1], s=sizes, color=colour_of[g], linewidths=0)
         axes.set(
-            xlabel=w("first", share=float(shares[0])), ylabel=w("second", share=float(shares[1])), xticks=[], yticks=[],
-        )  # fmt: skip
+            xlabel=w("first", share=float(shares[0])),
+            ylabel=w("second", share=float(shares[1])),
+            xticks=[],
+            yticks=[],
+        )
         axes.margins(0.1)
         order = sorted(range(len(names)), key=lambda i: (groups[i] is None, i not in heads))[:NAMED]
         labels = [

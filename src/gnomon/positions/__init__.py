@@ -47,4 +47,4 @@ __all__ = [
     "recipes",
     "sin_cos",
     "sinusoidal_table",
-]  # fmt: skip
+]

@@ -216,9 +216,12 @@ class Llama3(Scaling):
     def to_hf(self) -> dict[str, Any]:
         """rope_type "llama3"."""
         return {
-            "rope_type": "llama3", "factor": self.factor, "low_freq_factor": self.low_freq_factor,
-            "high_freq_factor": self.high_freq_factor, "original_max_position_embeddings": self.original_length,
-        }  # fmt: skip
+            "rope_type": "llama3",
+            "factor": self.factor,
+            "low_freq_factor": self.low_freq_factor,
+            "high_freq_factor": self.high_freq_factor,
+            "original_max_position_embeddings": self.original_length,
+        }
 
 
 @dataclass(frozen=True)
@@ -263,8 +266,10 @@ class DynamicNTK(Scaling):
     def to_hf(self) -> dict[str, Any]:
         """rope_type "dynamic"."""
         return {
-            "rope_type": "dynamic", "factor": self.factor, "original_max_position_embeddings": self.original_length,
-        }  # fmt: skip
+            "rope_type": "dynamic",
+            "factor": self.factor,
+            "original_max_position_embeddings": self.original_length,
+        }
 
 
 @dataclass(frozen=True)
@@ -326,9 +331,13 @@ class LongRoPE(Scaling):
         """rope_type "longrope"."""
         given = {} if self.attention_factor is None else {"attention_factor": self.attention_factor}
         return {
-            "rope_type": "longrope", "factor": self.factor, "short_factor": list(self.short_factor),
-            "long_factor": list(self.long_factor), "original_max_position_embeddings": self.original_length, **given,
-        }  # fmt: skip
+            "rope_type": "longrope",
+            "factor": self.factor,
+            "short_factor": list(self.short_factor),
+            "long_factor": list(self.long_factor),
+            "original_max_position_embeddings": self.original_length,
+            **given,
+        }
 
 
 @dataclass(frozen=True)

@@ -44,8 +44,12 @@ class T5(PositionEncoding):
                 f"raise it, or lower n_buckets={n_buckets}"
             )
         self.n_heads, self.causal, self.n_buckets, self.max_distance, self.std = (
-            n_heads, causal, n_buckets, max_distance, std,
-        )  # fmt: skip
+            n_heads,
+            causal,
+            n_buckets,
+            max_distance,
+            std,
+        )
         self.one_sided = causal
         self.weight = nn.Parameter(torch.empty(n_buckets, n_heads))
         self.reset_parameters()

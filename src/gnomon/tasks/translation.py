@@ -78,7 +78,7 @@ class Translations:
     def logits(self, model: nn.Module) -> Float:
         """(B, T, V): what follows each token but the last."""
         read = slice(None, -1)
-        return model(self.source.ids, self.target.ids[:, read], self.source.at, self.target.at.tokens(read))  # type: ignore[no-any-return]
+        return model(self.source.ids, self.target.ids[:, read], self.source.at, self.target.at.tokens(read))
 
     def loss(self, model: nn.Module) -> Loss:
         """What the model pays for the targets."""

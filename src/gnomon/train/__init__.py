@@ -1,4 +1,4 @@
-"""Training: loss, optimizer, schedule, the step, and runs that can be stopped and gone on with."""
+"""Training: loss, optimizer, schedule, the step, and runs that can be stopped and resumed."""
 
 from gnomon.train.config import TrainConfig
 from gnomon.train.evaluation import Evaluation

@@ -1,4 +1,4 @@
-"""Training: steps in order, a save now and then, and a run folder that can always be gone on with.
+"""Training: steps in order, a save now and then, and a run folder from which training can always resume.
 
 A run that was stopped and resumed is the uninterrupted run, bit for bit on the same machine with as many threads: what
 step s does depends on the config, the task and s alone.

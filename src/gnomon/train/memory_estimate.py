@@ -1,4 +1,4 @@
-"""What a training needs at least, before anything is built: it is told at once, not by a process that is killed."""
+"""The least memory a training run needs, checked before anything is built: an error instead of a killed process."""
 
 import torch
 

@@ -214,7 +214,7 @@ def by_hand(attention: MultiHeadAttention, position: PositionEncoding, x: Float)
         sink = scores.new_tensor(-torch.inf) if attention.sinks is None else attention.sinks[h].double()
         shares = torch.cat([scores, sink.expand(n, 1)], 1).softmax(-1)
         heads.append(shares[:, :n] @ v[shared].double())
-    return attention.out(torch.cat(heads, -1).float())[None]  # type: ignore[no-any-return]
+    return attention.out(torch.cat(heads, -1).float())[None]
 
 
 def attention_of(s: Subject, **changes: Any) -> MultiHeadAttention:

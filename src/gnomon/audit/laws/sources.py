@@ -33,7 +33,7 @@ def sources(s: Subject) -> Int:
 
 def logits(model: ToldDecoder, target: Int, memory: Memory) -> Float:
     """(B, T, V) of a target whose rows look at `memory`."""
-    return model.head(model.hidden(target, memory=memory))  # type: ignore[no-any-return]
+    return model.head(model.hidden(target, memory=memory))
 
 
 def row_by_row(model: ToldDecoder, target: Int, source: Int, at: Layout) -> Float:

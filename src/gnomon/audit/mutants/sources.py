@@ -126,7 +126,7 @@ def the_sink_takes_no_share() -> Planting:
     healthy = spec.masked_softmax
 
     def softmax(s: Float, ok: Bool, sink: Float | None = None) -> Float:
-        return healthy(s, ok)  # type: ignore[no-any-return]
+        return healthy(s, ok)
 
     return patch.object(spec, "masked_softmax", softmax)
 
@@ -149,6 +149,6 @@ def a_fast_kernel_drops_the_kept_tokens() -> Planting:
     healthy = attend.choose
 
     def choose(position: Any, at: Layout, k_at: Layout, how: AttentionSettings, device: str) -> str:
-        return healthy(position, at, k_at, replace(how, sink_tokens=0), device)  # type: ignore[no-any-return]
+        return healthy(position, at, k_at, replace(how, sink_tokens=0), device)
 
     return patch.object(attend, "choose", choose)

@@ -18,9 +18,12 @@ from gnomon.shapes import Int
 Shapes = Mapping[str, tuple[int, ...]]
 
 _WHOLE = {
-    "input.tokens": "token_embd", "input.position": "position_embd", "input.norm": "token_embd_norm",
-    "stack.norm": "output_norm", "head": "output",
-}  # fmt: skip
+    "input.tokens": "token_embd",
+    "input.position": "position_embd",
+    "input.norm": "token_embd_norm",
+    "stack.norm": "output_norm",
+    "head": "output",
+}
 _IN_BLOCK = {
     "around_attention.norm": "attn_norm", "around_attention.norm_after": "post_attention_norm",
     "attention.q": "attn_q", "attention.k": "attn_k", "attention.v": "attn_v", "attention.out": "attn_output",

@@ -59,9 +59,12 @@ def _parts_there(shapes: Shapes) -> dict[str, Any]:
         return any(f"blk.0.{name}.bias" in shapes for name in names)
 
     return {
-        "tied": "output.weight" not in shapes, "head_bias": "output.bias" in shapes, "bias": there("ffn_up"),
-        "qkv_bias": there("attn_q", "attn_qkv"), "out_bias": there("attn_output"),
-    }  # fmt: skip
+        "tied": "output.weight" not in shapes,
+        "head_bias": "output.bias" in shapes,
+        "bias": there("ffn_up"),
+        "qkv_bias": there("attn_q", "attn_qkv"),
+        "out_bias": there("attn_output"),
+    }
 
 
 def _rope(keys: Keys, factors: Factors, d_head: int, length: int) -> dict[str, Any]:
@@ -134,9 +137,10 @@ def _unsaid(family: Family, c: ModelConfig) -> dict[str, Any]:
     whole = turns and all(rotary_width(spec.options, width) == width for spec in specs)
     found = {
         "window": (None, any(c.windows(c.n_layers)) and not family.windows),
-        "head_bias": (False, c.head_bias), "tied": (False, c.tied and not family.tied),
+        "head_bias": (False, c.head_bias),
+        "tied": (False, c.tied and not family.tied),
         "position": (get("rope"), family.position == "rope" and not (turns if family.partial else whole)),
-    }  # fmt: skip
+    }
     return {name: value for name, (value, other) in found.items() if other}
 
 
@@ -156,10 +160,15 @@ def _keys(family: Family, c: ModelConfig) -> tuple[dict[str, Any], dict[str, lis
     assert c.d_head is not None
     windows, specs = c.windows(c.n_layers), c.per_layer(c.n_layers)
     keys: dict[str, Any] = {
-        "context_length": c.max_positions, "embedding_length": c.d_model, "block_count": c.n_layers,
-        "feed_forward_length": c.d_ff, "attention.head_count": c.n_heads, "attention.head_count_kv": c.n_kv_heads,
-        family.eps_key: c.norm_eps, "vocab_size": c.vocab_size,
-    }  # fmt: skip
+        "context_length": c.max_positions,
+        "embedding_length": c.d_model,
+        "block_count": c.n_layers,
+        "feed_forward_length": c.d_ff,
+        "attention.head_count": c.n_heads,
+        "attention.head_count_kv": c.n_kv_heads,
+        family.eps_key: c.norm_eps,
+        "vocab_size": c.vocab_size,
+    }
     if c.d_head * c.n_heads != c.d_model or family.widths:
         keys |= {"attention.key_length": c.d_head, "attention.value_length": c.d_head}
     factors: dict[str, list[float]] = {}
@@ -187,12 +196,17 @@ def resolved(c: ModelConfig) -> ModelConfig:
     if not isinstance(position, Spec) or position.name == "rope":
         position = tuple(_plain(spec, d_head) for spec in c.per_layer(c.n_layers))
     return replace(
-        c, d_head=d_head, n_kv_heads=c.n_kv_heads or c.n_heads, position=position, window=tuple(c.windows(c.n_layers)),
+        c,
+        d_head=d_head,
+        n_kv_heads=c.n_kv_heads or c.n_heads,
+        position=position,
+        window=tuple(c.windows(c.n_layers)),
         d_ff=default_width(c.d_model, c.gated) if c.d_ff is None else c.d_ff,
-        qkv_bias=c.bias if c.qkv_bias is None else c.qkv_bias, out_bias=c.bias if c.out_bias is None else c.out_bias,
+        qkv_bias=c.bias if c.qkv_bias is None else c.qkv_bias,
+        out_bias=c.bias if c.out_bias is None else c.out_bias,
         attention_scale=d_head**-0.5 if c.attention_scale is None else c.attention_scale,
         embed_scale="rounded sqrt" if c.embed_scale == "sqrt" else c.embed_scale,  # one number in float32
-    )  # fmt: skip
+    )
 
 
 def _plain(spec: Spec, d_head: int) -> Spec:

@@ -45,9 +45,14 @@ WORDS: dict[str, Callable[[], PreTokenizers]] = {
 WHOLE_WORDS = ("llama-bpe", "llama3", "llama-v3")  # a word that is a token is that token, whatever the merges say
 #: names of control tokens in tokenizer_config.json, and in tokenizer.ggml.NAME_token_id
 PARTS = {
-    "bos_token": "bos", "eos_token": "eos", "unk_token": "unknown", "sep_token": "seperator", "pad_token": "padding",
-    "cls_token": "cls", "mask_token": "mask",
-}  # fmt: skip
+    "bos_token": "bos",
+    "eos_token": "eos",
+    "unk_token": "unknown",
+    "sep_token": "seperator",
+    "pad_token": "padding",
+    "cls_token": "cls",
+    "mask_token": "mask",
+}
 COMPOSED = ("qwen2", "deepseek-r1-qwen")  # texts are brought into Unicode's form NFC first
 
 

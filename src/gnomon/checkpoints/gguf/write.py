@@ -40,10 +40,12 @@ def save(model: nn.Module, path: str | Path, dtype: Precision = "float32") -> Pa
     config, weights = found.config, {name: weight.detach() for name, weight in found.weights.items()}
     family, keys, factors = describe(config)
     about: dict[str, Any] = {
-        "general.architecture": family.arch, "general.file_type": np.uint32(FILE_TYPES[dtype]),
-        "general.quantization_version": np.uint32(2), **{f"{family.arch}.{key}": v for key, v in keys.items()},
+        "general.architecture": family.arch,
+        "general.file_type": np.uint32(FILE_TYPES[dtype]),
+        "general.quantization_version": np.uint32(2),
+        **{f"{family.arch}.{key}": v for key, v in keys.items()},
         **({"tokenizer.ggml.model": "no_vocab"} if model.tokenizer is None else describe_tokenizer(model.tokenizer)),
-    }  # fmt: skip
+    }
     tensors = {name: np.array(values, np.float32) for name, values in factors.items()}
     _write(Path(path), about, tensors, JoinedTensors(family, config, weights), tensors_of(family, config), dtype)
     return Path(path)
@@ -69,9 +71,13 @@ class JoinedTensors:
 
 
 def _write(
-    path: Path, about: Mapping[str, Any], extra: Mapping[str, Array], pieces: JoinedTensors,
-    shapes: Mapping[str, tuple[int, ...]], dtype: Precision,
-) -> None:  # fmt: skip
+    path: Path,
+    about: Mapping[str, Any],
+    extra: Mapping[str, Array],
+    pieces: JoinedTensors,
+    shapes: Mapping[str, tuple[int, ...]],
+    dtype: Precision,
+) -> None:
     """Header first, then one tensor after the other: one of them at a time is in memory."""
     from gguf import GGUFWriter
     from gguf.quants import quant_shape_to_byte_shape, quantize

@@ -76,9 +76,14 @@ def lines(*parts: Line | list[Line]) -> tuple[Line, ...]:
 
 
 ACTIVATIONS: Mapping[str, Any] = {
-    "relu": "relu", "gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu_fast": "gelu_tanh",
-    "silu": "silu", "swish": "silu",
-}  # fmt: skip
+    "relu": "relu",
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
+    "silu": "silu",
+    "swish": "silu",
+}
 
 
 def activation_name(ours: str, tanh: str = "gelu_pytorch_tanh") -> str:

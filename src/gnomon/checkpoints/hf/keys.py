@@ -50,7 +50,7 @@ class Keys:
                 raise BadInput(f"{self.file} has no {key!r}, which a model of this family needs")
             if key in self.data and default is not None and default is not False:
                 raise BadInput(f"{self.file}: {key} is null; leave it out for {default!r}, or give {_kind(kind)}")
-            return default  # type: ignore[no-any-return]
+            return default
         if kind is float and type(value) is int and abs(value) < MOST:
             value = float(value)
         if type(value) is not kind or (isinstance(value, float) and not isfinite(value)):

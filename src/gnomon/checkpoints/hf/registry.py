@@ -86,11 +86,16 @@ def whole(config: ModelConfig) -> ModelConfig:
     if experts is not None and not experts.dense_layers:  # no layer has the model's own width
         d_ff = experts.d_ff or d_ff
     return replace(
-        c, experts=experts, d_head=d_head, n_kv_heads=c.n_kv_heads or c.n_heads, d_ff=d_ff,
-        qkv_bias=c.bias if c.qkv_bias is None else c.qkv_bias, out_bias=c.bias if c.out_bias is None else c.out_bias,
+        c,
+        experts=experts,
+        d_head=d_head,
+        n_kv_heads=c.n_kv_heads or c.n_heads,
+        d_ff=d_ff,
+        qkv_bias=c.bias if c.qkv_bias is None else c.qkv_bias,
+        out_bias=c.bias if c.out_bias is None else c.out_bias,
         attention_scale=d_head**-0.5 if c.attention_scale is None else c.attention_scale,
         n_decoder_layers=c.depth if c.architecture == "encoder-decoder" else None,
-    )  # fmt: skip
+    )
 
 
 def plain(config: ModelConfig) -> ModelConfig:

@@ -70,13 +70,15 @@ ROTARY: Mapping[str, Rotary] = {
     "phi": Rotary(partial=True, kinds=KINDS[:-1], share=0.5),
     "stablelm": Rotary(partial=True, kinds=KINDS[:-1], share=0.25),
     "gpt_neox": Rotary(
-        partial=True, kinds=KINDS[:-1], share=0.25, base_keys=("rotary_emb_base",), share_keys=("rotary_pct",),
+        partial=True,
+        kinds=KINDS[:-1],
+        share=0.25,
+        base_keys=("rotary_emb_base",),
+        share_keys=("rotary_pct",),
         repeats=("rope_theta", "partial_rotary_factor"),
     ),
-    "phi3": Rotary(
-        partial=True, kinds=("longrope",), renamed={"su": "longrope", "yarn": "longrope"}, length=4096
-    ),
-}  # fmt: skip
+    "phi3": Rotary(partial=True, kinds=("longrope",), renamed={"su": "longrope", "yarn": "longrope"}, length=4096),
+}
 
 
 def read_rope(keys: Keys, d_head: int, rotary: Rotary, parts: Mapping[str, Keys | None] | None = None) -> Spec:
@@ -207,9 +209,14 @@ def _proportional(part: Keys, keys: Keys, rotary: Rotary) -> dict[str, Any]:
 
 
 _READERS: Mapping[str, Callable[[Keys, Keys, Rotary], dict[str, Any] | None]] = {
-    "default": _default, "linear": _linear, "dynamic": _dynamic, "yarn": _yarn, "llama3": _llama3,
-    "longrope": _longrope, "proportional": _proportional,
-}  # fmt: skip
+    "default": _default,
+    "linear": _linear,
+    "dynamic": _dynamic,
+    "yarn": _yarn,
+    "llama3": _llama3,
+    "longrope": _longrope,
+    "proportional": _proportional,
+}
 
 
 # ------------------------------------------------------------------ writing

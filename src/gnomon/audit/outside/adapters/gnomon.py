@@ -73,7 +73,7 @@ class Gnomon(Target):
             memory = self.model.encode(ids, at)
             head = self.model.head
             return head(memory) if isinstance(head, TokenHead) else memory.states
-        return self.model.head(self._writer.hidden(ids, at, None, None, self._memory(len(ids))))  # type: ignore[no-any-return]
+        return self.model.head(self._writer.hidden(ids, at, None, None, self._memory(len(ids))))
 
     def step(self, state: Any, ids: Int, mask: Bool | None = None, positions: Int | None = None) -> tuple[Float, Any]:
         """See Target. The state is a cache; a row whose new tokens are all real goes on where it stands."""

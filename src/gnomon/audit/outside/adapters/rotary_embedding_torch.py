@@ -71,7 +71,7 @@ def _of_cached(model: Any) -> Cached:
 
     def turn(q: Float, k: Float) -> tuple[Float, Float]:
         if not _heads_last(model):
-            return model.rotate_queries_with_cached_keys(q, k)  # type: ignore[no-any-return]
+            return model.rotate_queries_with_cached_keys(q, k)
         turned = model.rotate_queries_with_cached_keys(q.transpose(1, 2), k.transpose(1, 2))
         return turned[0].transpose(1, 2), turned[1].transpose(1, 2)
 

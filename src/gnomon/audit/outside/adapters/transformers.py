@@ -169,9 +169,9 @@ class Transformers(Target):
         """See Target. The library shifts the labels of a causal model itself, and takes those of a pair as they are."""
         self.need("loss")
         if not self._pairs:
-            return self.model(input_ids=ids, labels=ids).loss  # type: ignore[no-any-return]
+            return self.model(input_ids=ids, labels=ids).loss
         asked = self._asked(ids[:, :-1], None, None) | self._encoded(len(ids))
-        return self.model(**asked, labels=ids[:, 1:].contiguous()).loss  # type: ignore[no-any-return]
+        return self.model(**asked, labels=ids[:, 1:].contiguous()).loss
 
     def _asked(self, ids: Int, mask: Bool | None, positions: Int | None) -> dict[str, Any]:
         """Arguments of its forward: those about the text itself."""
@@ -217,7 +217,7 @@ class Transformers(Target):
     @property
     def module(self) -> nn.Module:
         """See Target."""
-        return self.model  # type: ignore[no-any-return]
+        return self.model
 
     def around(self, module: nn.Module) -> "Transformers":
         """See Target."""

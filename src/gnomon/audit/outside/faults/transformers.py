@@ -293,7 +293,7 @@ def vectors_are_scaled_twice() -> Planting:
     healthy = gemma.GemmaTextScaledWordEmbedding.forward
 
     def forward(self: Any, ids: Int) -> Float:
-        return healthy(self, ids) * D**0.5  # type: ignore[no-any-return]
+        return healthy(self, ids) * D**0.5
 
     return patch.object(gemma.GemmaTextScaledWordEmbedding, "forward", forward)
 
@@ -306,7 +306,7 @@ def the_loss_shifts_shifted_labels() -> Planting:
 
     def loss(logits: Float, labels: Int, *rest: Any, **named: Any) -> Float:
         shifted = nn.functional.pad(labels[:, 1:], (0, 1), value=-100)
-        return healthy(logits, shifted, *rest, **named)  # type: ignore[no-any-return]
+        return healthy(logits, shifted, *rest, **named)
 
     return patch.dict(losses.LOSS_MAPPING, ForCausalLM=loss)
 
