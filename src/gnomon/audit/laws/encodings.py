@@ -147,6 +147,8 @@ def rotations_keep_norms(s: Subject) -> Evidence:
     position, at = turning(s), row(torch.tensor([FAR]))
     if type(position).read is not PositionEncoding.read:
         raise NotApplicable(f"{position.name} makes something else of keys when they are read")
+    if type(position).rotate is PositionEncoding.rotate:
+        raise NotApplicable(f"{position.name} scales queries and turns nothing")
     x, turn = s.normal(1, N_HEADS, len(FAR), D_HEAD), position.prepare(at)
     got = [position.query(x, turn).norm(dim=-1), position.key(x, turn).norm(dim=-1)]
     return Evidence(joined(*got), joined(x.norm(dim=-1), x.norm(dim=-1)))
