@@ -18,6 +18,7 @@ from gnomon.attention.dense import AttentionSettings, ScoreSettings, share_heads
 from gnomon.errors import BadValue, must_be, wrong
 from gnomon.kinds import Setting
 from gnomon.layout import Layout, layout_of
+from gnomon.linear import Linear
 from gnomon.norm import Norm, NormSettings, build_norm
 from gnomon.positions.base import PositionEncoding, Tables
 from gnomon.settings import SharedSettings, check_fields, chosen, takes
@@ -108,6 +109,24 @@ class MultiHeadAttention(nn.Module):
             return nn.Identity()
         kind: Norm = "rmsnorm_plus_one" if s.norm == "rmsnorm_plus_one" else "rmsnorm"
         return build_norm(kind, self.d_head * (n if self.joint_norm else 1), s.norm_eps)
+        self.causal, self.window, self.sink_tokens, self.dropout, self.softcap = (
+            causal,
+            window,
+            sink_tokens,
+            dropout,
+            softcap,
+        )
+        self.scale = self.d_head**-0.5 if scale is None else scale
+        self.q = Linear(d_model, n_heads * self.d_head, bias)
+        self.k = Linear(d_model, self.n_kv_heads * self.d_head, bias)
+        self.v = Linear(d_model, self.n_kv_heads * self.d_head, bias)
+        self.out = Linear(n_heads * self.d_head, d_model, bias if out_bias is None else out_bias)
+        self.sinks = nn.Parameter(torch.zeros(n_heads)) if sinks else None
+        self.q_norm, self.k_norm = (
+            nn.Identity() if qk_norm is None else build_norm(qk_norm, self.d_head * (n if joint_norm else 1), norm_eps)
+            for n in (n_heads, self.n_kv_heads)
+        )
+        self.joint_norm = joint_norm
 
     def queries(self, x: Float) -> Float:
         """x (B, T, D) -> q (B, H, T, C)."""

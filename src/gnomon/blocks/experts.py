@@ -21,6 +21,7 @@ from torch.nn import functional as F
 from gnomon.blocks.ffn import FeedForward, FeedForwardSettings
 from gnomon.errors import BadValue, must_be
 from gnomon.kinds import Setting
+from gnomon.linear import Linear
 from gnomon.settings import check_fields
 from gnomon.shapes import Float, Int
 
@@ -95,10 +96,10 @@ class MixtureOfExperts(nn.Module):
         super().__init__()
         width = d_ff if experts.d_ff is None else experts.d_ff
         self.top_k, self.normalised = experts.top_k, experts.normalised
-        self.router = nn.Linear(d_model, experts.n_experts, bias=experts.router_bias)
+        self.router = Linear(d_model, experts.n_experts, bias=experts.router_bias)
         self.experts = nn.ModuleList(expert(width) for _ in range(experts.n_experts))
         self.shared = expert(experts.shared) if experts.shared else None
-        self.shared_gate = nn.Linear(d_model, 1, bias=False) if experts.shared_gate else None
+        self.shared_gate = Linear(d_model, 1, bias=False) if experts.shared_gate else None
 
     def forward(self, x: Float) -> Float:
         """Each token on its own."""

@@ -17,6 +17,7 @@ from torch.nn import functional as F
 
 from gnomon.errors import BadValue, unknown
 from gnomon.kinds import Setting
+from gnomon.linear import Linear
 from gnomon.settings import SharedSettings
 from gnomon.shapes import Float
 
@@ -67,9 +68,9 @@ class FeedForward(nn.Module):
         if activation in _GATES and not gated:
             raise BadValue(f"{activation} is a function of a gate and of what it lets through: set gated=True")
         self.activation = activation
-        self.up = nn.Linear(d_model, d_ff, bias)
-        self.gate = nn.Linear(d_model, d_ff, bias) if gated else None
-        self.down = nn.Linear(d_ff, d_model, bias)
+        self.up = Linear(d_model, d_ff, bias)
+        self.gate = Linear(d_model, d_ff, bias) if gated else None
+        self.down = Linear(d_ff, d_model, bias)
 
     def forward(self, x: Float) -> Float:
         """Each token on its own."""

@@ -10,12 +10,12 @@ from typing import Annotated, Any
 
 import torch
 from torch import nn
-from torch.nn import functional as F
 
 from gnomon.embed.input import InputLayer
 from gnomon.embed.table import TokenEmbedding, check_hidden, check_std, resized
 from gnomon.errors import BadValue, checked, must_be
 from gnomon.kinds import Setting
+from gnomon.linear import linear
 from gnomon.shapes import Float
 
 
@@ -121,7 +121,7 @@ class Untied(nn.Module):
     def forward(self, h: Float) -> Float:
         """h (B, T, D) -> logits (B, T, V)."""
         check_hidden(h, self.weight.shape[1])
-        return capped(F.linear(h if self.scale == 1.0 else h * self.scale, self.weight, self.bias), self.softcap)
+        return capped(linear(h if self.scale == 1.0 else h * self.scale, self.weight, self.bias), self.softcap)
 
     @torch.no_grad()
     def resize(self, vocab_size: int) -> None:

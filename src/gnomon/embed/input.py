@@ -18,6 +18,7 @@ from gnomon.errors import BadValue, checked, must_be, unknown
 from gnomon.glossary import message, synonyms
 from gnomon.kinds import Setting
 from gnomon.layout import Layout, layout_of
+from gnomon.linear import Linear
 from gnomon.norm import Norm, build_norm
 from gnomon.positions.base import PositionEncoding, Spec, forked_rng, wide
 from gnomon.positions.registry import get
@@ -85,7 +86,7 @@ class InputEmbedding(nn.Module):
         self.position = build_at_input(position, position_dim or d_model, max_positions, size)
         widened = d_model + (position_dim or 0)
         with forked_rng():  # so that the rest of a model starts with the same weights however position comes in
-            self.project = nn.Linear(widened, d_model) if combine == "concat" and self.position is not None else None
+            self.project = Linear(widened, d_model) if combine == "concat" and self.position is not None else None
         self.norm = None if norm is None else build_norm(norm, d_model, norm_eps)
         self.drop = nn.Dropout(dropout)
 

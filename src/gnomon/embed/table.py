@@ -18,6 +18,7 @@ from torch.nn import functional as F
 
 from gnomon.errors import BadInput, BadValue, checked, must_be, wrong
 from gnomon.kinds import Setting
+from gnomon.linear import Linear, linear
 from gnomon.settings import SharedSettings
 from gnomon.shapes import Float, Int
 
@@ -81,7 +82,7 @@ class TokenEmbedding(nn.Module):
         check_std(std)
         self.scale, self.std = scale_and_std(scale, std, d_model)
         self.weight = nn.Parameter(torch.empty(vocab_size, width))
-        self.widen = nn.Linear(width, d_model, bias=False) if width < d_model else None
+        self.widen = Linear(width, d_model, bias=False) if width < d_model else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -114,7 +115,7 @@ class TokenEmbedding(nn.Module):
         """h (..., D) -> logits (..., V) with the same table. The padding row gets no gradient from here."""
         check_hidden(h, self.d_model)
         h = h if self.widen is None else h @ self.widen.weight
-        logits = F.linear(h, self.weight)
+        logits = linear(h, self.weight)
         if self.padding_id is not None:  # its row is zero, so the logit is 0 anyway: this only stops the gradient
             pad = torch.zeros(self.vocab_size, dtype=torch.bool, device=h.device)
             pad[self.padding_id] = True

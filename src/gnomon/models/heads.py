@@ -20,6 +20,7 @@ from torch.nn import functional as F
 from gnomon.attention import Memory
 from gnomon.embed import InputLayer, Tied, Untied
 from gnomon.errors import BadValue
+from gnomon.linear import Linear
 from gnomon.models.config import ModelConfig, Pooling
 from gnomon.norm import build_norm
 from gnomon.shapes import Float
@@ -147,7 +148,7 @@ def head_for(c: ModelConfig, layer: InputLayer, bias: bool = False) -> Tied | Un
 
 def linear(d_in: int, d_out: int, std: float) -> nn.Linear:
     """Normal weights, zero biases."""
-    layer = nn.Linear(d_in, d_out)
+    layer = Linear(d_in, d_out)
     nn.init.normal_(layer.weight, std=std)
     nn.init.zeros_(layer.bias)
     return layer

@@ -1,0 +1,115 @@
+"""Products of a weight matrix with a few rows, compiled: what a decoding step spends its time on.
+
+Optional. Where no compiler was found at build time, or the processor has no AVX2, `product` says so by returning None
+and PyTorch multiplies. GNOMON_NATIVE chooses: "auto" (default), "plain" (compiled, without vector instructions: slow,
+for tests) or "off". What it computes is what `torch.nn.functional.linear` means, in float32, whatever the weights are
+stored in; outputs are computed whole by one thread each, so their number changes nothing.
+"""
+
+import ctypes
+import os
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from gnomon.native.build import LIBRARY
+from gnomon.shapes import Float
+
+Kind = Literal["float32", "float16", "int8", "int4"]
+KINDS: dict[str, int] = {"float32": 0, "float16": 1, "int8": 2, "int4": 3}  #: as in products.c
+ABI = 1
+ROWS = {"float32": 8, "float16": 16, "int8": 16, "int4": 16}  #: with more rows a large product is faster
+ALONE = 2**15  #: weights that one thread multiplies before another could begin
+
+
+@dataclass(frozen=True)
+class Library:
+    """The entrances of products.so, and of the OpenMP that PyTorch computes with (0 where there is none)."""
+
+    multiply: Any
+    parallel: int
+    rank: int
+    vectors: bool
+
+
+@cache
+def library() -> Library | None:
+    """The compiled products, or None where there are none to be had."""
+    wanted = os.environ.get("GNOMON_NATIVE", "auto")
+    if wanted == "off" or not LIBRARY.is_file():
+        return None
+    try:
+        loaded = ctypes.CDLL(str(LIBRARY))
+        if loaded.gnomon_abi() != ABI:  # compiled from an older source
+            return None
+    except (OSError, AttributeError):
+        return None
+    vectors = bool(loaded.gnomon_vectors(wanted != "plain"))
+    if not vectors and wanted != "plain":
+        return None
+    multiply, address, number = loaded.gnomon_product, ctypes.c_void_p, ctypes.c_int64
+    multiply.argtypes = [*[address] * 4, *[number] * 3, *[ctypes.c_int] * 2, *[address] * 2]
+    multiply.restype = None
+    return Library(multiply, *_openmp(), vectors)
+
+
+def _openmp() -> tuple[int, int]:
+    """Addresses in the OpenMP that is loaded already: its threads are PyTorch's, and a second pool would fight them."""
+    for file in sorted((Path(torch.__file__).parent / "lib").glob("libgomp*")):
+        try:
+            loaded = ctypes.CDLL(str(file), mode=os.RTLD_NOLOAD | os.RTLD_LOCAL)
+            found = [ctypes.cast(f, ctypes.c_void_p).value for f in (loaded.GOMP_parallel, loaded.omp_get_thread_num)]
+        except (OSError, AttributeError):
+            continue
+        if found[0] and found[1]:
+            return found[0], found[1]
+    return 0, 0
+
+
+def product(x: Float, weight: Tensor, bias: Float | None, out: int, kind: Kind = "float32") -> Float | None:
+    """x (..., C) times a matrix of `out` rows stored as `kind`, plus bias (out,): (..., out) in float32.
+
+    None where PyTorch has to: more rows than are worth it, a device or dtype of another kind, gradients, compiling.
+    """
+    if torch.compiler.is_compiling() or not _plain(x) or x.dtype != torch.float32:
+        return None
+    width = x.shape[-1]
+    rows = x.numel() // width if width else 0
+    if not 0 < rows <= ROWS[kind] or (native := library()) is None:
+        return None
+    if torch.is_grad_enabled() and (
+        x.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)
+    ):
+        return None
+    if not _plain(weight) or not weight.is_contiguous() or (kind == "float32" and weight.dtype != torch.float32):
+        return None
+    if bias is not None and not (_plain(bias) and bias.dtype == torch.float32 and bias.is_contiguous()):
+        return None
+    if _watched():
+        return None
+    threads = torch.get_num_threads() if rows * out * width > ALONE else 1
+    if threads > 1 and not native.parallel:
+        return None
+    x, y = x.contiguous(), x.new_empty((*x.shape[:-1], out))
+    native.multiply(
+        x.data_ptr(), weight.data_ptr(), None if bias is None else bias.data_ptr(), y.data_ptr(), rows, width, out,
+        KINDS[kind], threads, native.parallel, native.rank,
+    )  # fmt: skip
+    return y
+
+
+def _watched() -> bool:
+    """Whether somebody counts, records or transforms operations: they know torch's and not these."""
+    return bool(torch._C._len_torch_dispatch_stack()) or torch._C._functorch.peek_interpreter_stack() is not None
+
+
+def _plain(x: Tensor) -> bool:
+    """Whether this is memory of the processor's own, and no tensor that stands for something else."""
+    return type(x) in (Tensor, torch.nn.Parameter) and x.device.type == "cpu"
+
+
+__all__ = ["KINDS", "Kind", "Library", "library", "product"]
