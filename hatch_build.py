@@ -8,7 +8,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
-class Native(BuildHookInterface):
+class Native(BuildHookInterface[Any]):
     """Puts products.so into the wheel, which then belongs to one platform and to any Python 3."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:

@@ -25,6 +25,8 @@ LAYERS = (
     "shapes errors show",
     "settings",
     "arrays",
+    "native",
+    "linear",
     "layout device trace norm glossary available_memory",
     "data",
     "positions",

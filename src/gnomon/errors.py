@@ -13,7 +13,7 @@ from functools import cache, wraps
 from types import NoneType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from gnomon.kinds import article, fits, in_words, options, setting
+from gnomon.kinds import article, exact, fits, in_words, options, setting
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -76,7 +76,7 @@ def must_be(name: str, value: object, kind: Any, how: str = "") -> None:
 
     how: one more clause, on how to make one; default what the annotation says of the setting.
     """
-    if fits(value, kind):
+    if type(value) in exact(kind) or fits(value, kind):
         return
     members, said = options(kind), setting(kind)
     words = [choice for member in members if get_origin(member) is Literal for choice in get_args(member)]

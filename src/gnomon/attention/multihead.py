@@ -91,10 +91,10 @@ class MultiHeadAttention(nn.Module):
                 "equal share of the query heads"
             )
         qkv_bias, out_bias = (s.bias if own is None else own for own in (s.qkv_bias, s.out_bias))
-        self.q = nn.Linear(d_model, n_heads * self.d_head, qkv_bias)
-        self.k = nn.Linear(d_model, self.n_kv_heads * self.d_head, qkv_bias)
-        self.v = nn.Linear(d_model, self.n_kv_heads * self.d_head, qkv_bias)
-        self.out = nn.Linear(n_heads * self.d_head, d_model, out_bias)
+        self.q = Linear(d_model, n_heads * self.d_head, qkv_bias)
+        self.k = Linear(d_model, self.n_kv_heads * self.d_head, qkv_bias)
+        self.v = Linear(d_model, self.n_kv_heads * self.d_head, qkv_bias)
+        self.out = Linear(n_heads * self.d_head, d_model, out_bias)
         self.sinks = nn.Parameter(torch.zeros(n_heads)) if s.sinks else None
         self.joint_norm, self.dropout = s.qk_norm == "joint", s.dropout
         self.q_norm, self.k_norm = self._norm(s, n_heads), self._norm(s, self.n_kv_heads)
@@ -109,24 +109,6 @@ class MultiHeadAttention(nn.Module):
             return nn.Identity()
         kind: Norm = "rmsnorm_plus_one" if s.norm == "rmsnorm_plus_one" else "rmsnorm"
         return build_norm(kind, self.d_head * (n if self.joint_norm else 1), s.norm_eps)
-        self.causal, self.window, self.sink_tokens, self.dropout, self.softcap = (
-            causal,
-            window,
-            sink_tokens,
-            dropout,
-            softcap,
-        )
-        self.scale = self.d_head**-0.5 if scale is None else scale
-        self.q = Linear(d_model, n_heads * self.d_head, bias)
-        self.k = Linear(d_model, self.n_kv_heads * self.d_head, bias)
-        self.v = Linear(d_model, self.n_kv_heads * self.d_head, bias)
-        self.out = Linear(n_heads * self.d_head, d_model, bias if out_bias is None else out_bias)
-        self.sinks = nn.Parameter(torch.zeros(n_heads)) if sinks else None
-        self.q_norm, self.k_norm = (
-            nn.Identity() if qk_norm is None else build_norm(qk_norm, self.d_head * (n if joint_norm else 1), norm_eps)
-            for n in (n_heads, self.n_kv_heads)
-        )
-        self.joint_norm = joint_norm
 
     def queries(self, x: Float) -> Float:
         """x (B, T, D) -> q (B, H, T, C)."""

@@ -1,4 +1,4 @@
-"""Compile products.c with whatever C compiler there is. The wheel's build runs this; so does `python -m gnomon.native`."""
+"""Compile products.c with whatever C compiler there is: when a wheel is built, and by `python -m gnomon.native`."""
 
 import os
 import subprocess

@@ -1,0 +1,120 @@
+"""Compiled products are PyTorch's, for every form of the weights, number of rows, width and number of threads."""
+
+import ctypes
+import subprocess
+import sys
+from pathlib import Path
+
+import gguf
+import pytest
+import torch
+from gguf import GGMLQuantizationType as Type
+from torch.nn import functional as F
+from torch.utils.flop_counter import FlopCounterMode
+
+import gnomon as gn
+from gnomon import native
+from gnomon.linear import Linear, linear
+from gnomon.native import KINDS, ROWS, product
+from gnomon.native.build import LIBRARY
+
+compiled = pytest.mark.skipif(native.library() is None, reason="no C compiler when this was installed, or no AVX2")
+FORMS = {"int8": Type.Q8_0, "int4": Type.Q4_0}
+
+
+def stored(weight, kind):
+    """The matrix in a form, and what it holds there, as float64."""
+    if kind in FORMS:
+        blocks = gguf.quants.quantize(weight.numpy(), FORMS[kind])
+        return torch.from_numpy(blocks), torch.from_numpy(gguf.quants.dequantize(blocks, FORMS[kind])).double()
+    kept = weight.half() if kind == "float16" else weight
+    return kept, kept.double()
+
+
+def error(x, held, bias, y):
+    """The largest error in roundings of float32, of a sum whose terms have the size of the row's."""
+    exact = x.double() @ held.T + (0 if bias is None else bias.double())
+    size = x.double().norm(dim=-1, keepdim=True) * held.norm(dim=-1) + (0 if bias is None else bias.abs())
+    return float(((y.double() - exact).abs() / size).amax() / torch.finfo(torch.float32).eps)
+
+
+@compiled
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_product_is_that_of_the_stored_weights_to_the_last_bits(kind):
+    for width in (32, 96, 576) if kind in FORMS else (1, 31, 32, 33, 96, 577):
+        weight, bias = torch.randn(70, width), torch.randn(70)
+        kept, held = stored(weight, kind)
+        for rows in range(1, ROWS[kind] + 1):
+            x = torch.randn(rows, width)
+            for b in (None, bias):
+                y = product(x, kept, b, 70, kind)
+                assert y is not None
+                assert error(x, held, b, y) < 4
+
+
+@compiled
+@pytest.mark.slow
+def test_the_number_of_threads_changes_no_bit():
+    script = """
+import torch
+from gnomon.native import KINDS, library, product
+from tests.native.test_products import stored
+torch.manual_seed(0)
+for kind in KINDS:
+    kept, x, bits = stored(torch.randn(1001, 64), kind)[0], torch.randn(3, 64), []
+    for n in (1, 2, 3):
+        torch.set_num_threads(n)
+        bits.append(product(x, kept, None, 1001, kind))
+    assert library().parallel == 0 or all(torch.equal(bits[0], b) for b in bits[1:])
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=Path(gn.__file__).parents[2])
+
+
+@compiled
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_vector_instructions_the_numbers_are_the_same(kind):
+    vectors = ctypes.CDLL(str(LIBRARY)).gnomon_vectors
+    kept, held = stored(torch.randn(9, 64), kind)
+    x = torch.randn(5, 64)
+    with_them = product(x, kept, None, 9, kind)
+    try:
+        assert not vectors(0)
+        assert error(x, held, None, product(x, kept, None, 9, kind)) < 4
+    finally:
+        vectors(1)
+    assert torch.equal(with_them, product(x, kept, None, 9, kind))
+
+
+def test_what_it_cannot_do_is_left_to_torch():
+    weight, bias, x = torch.randn(6, 4), torch.randn(6), torch.randn(2, 4)
+    assert product(torch.randn(99, 4), weight, bias, 6) is None  # many rows
+    assert product(x[:0], weight, bias, 6) is None
+    assert product(x.double(), weight.double(), None, 6) is None
+    assert product(x, weight.half(), None, 6) is None  # of weights said to be float32
+    assert product(x, torch.randn(4, 6).T, None, 6) is None
+    assert product(x, weight.requires_grad_(), None, 6) is None
+    assert product(x.to("meta"), weight.detach().to("meta"), None, 6) is None
+    with torch.no_grad(), FlopCounterMode(display=False) as flops:
+        linear(x, weight)
+    assert flops.get_total_flops() == 2 * 2 * 4 * 6
+
+
+@compiled
+def test_a_layer_is_torchs_with_and_without_gradients():
+    layer = Linear(48, 33)
+    x = torch.randn(2, 1, 48, requires_grad=True)
+    want = F.linear(x, layer.weight, layer.bias)
+    layer(x).sum().backward()
+    assert x.grad is not None
+    with torch.no_grad():
+        torch.testing.assert_close(layer(x), want)
+        torch.testing.assert_close(torch.vmap(layer)(x), want)
+        inside = torch.compile(layer, backend="eager", fullgraph=True)
+        torch.testing.assert_close(inside(x), want)
+
+
+@compiled
+def test_a_strided_row_is_read_where_it_lies():
+    weight, x = torch.randn(20, 16), torch.randn(3, 5, 16)[:, -1:]
+    with torch.no_grad():
+        torch.testing.assert_close(product(x, weight, None, 20), F.linear(x, weight))
