@@ -17,7 +17,8 @@ from gnomon.attention.dense import dense
 from gnomon.positions import PositionEncoding, base, get
 
 BIASED = [name for name in gn.positions.names() if gn.positions.encoding(name).acts == "score"]
-BARE = [name for name in gn.positions.names() if name not in BIASED]
+CONTENT = [name for name in gn.positions.names() if gn.positions.encoding(name).acts == "attention"]
+BARE = [name for name in gn.positions.names() if name not in BIASED + CONTENT]
 MASK = torch.tensor([[0, 0, 1, 1, 1, 1], [1, 1, 1, 1, 1, 1]])
 
 ABSOLUTE = [
@@ -63,12 +64,13 @@ def run(position: str, case: str) -> set[str]:
 
 
 @pytest.mark.parametrize("case", EXPECTED)
-@pytest.mark.parametrize("position", BARE + BIASED)
+@pytest.mark.parametrize("position", BARE + BIASED + CONTENT)
 def test_this_kernel_runs(position, case):
     """A dense fallback where a faster rule applies is a failure."""
     if "bidirectional" in case and gn.positions.encoding(position).one_sided:
         pytest.skip("for causal attention only")
-    assert run(position, case) == {"blocked" if position in ABSOLUTE else EXPECTED[case][position in BIASED]}
+    usual = EXPECTED[case][position in BIASED]
+    assert run(position, case) == {"content" if position in CONTENT else "blocked" if position in ABSOLUTE else usual}
 
 
 @pytest.mark.parametrize("position", BARE + BIASED)
@@ -89,10 +91,10 @@ def test_an_encoding_that_defines_the_score_gets_the_blocked_dense_form(monkeypa
         """Doubles every score."""
 
         name = "louder"
-        acts = "score"
+        acts = "attention"
 
-        def scores(self, q, k, q_at, k_at, ok, scale):
-            return 2 * (q @ k.transpose(-1, -2)) * scale
+        def scores(self, q, k, tables, ok, scale):
+            return 2 * (q.x @ k.x.transpose(-1, -2)) * scale
 
     at = Layout.dense(1, 6)
     q, k, v = torch.randn(3, 1, 2, 6, 4)

@@ -132,7 +132,7 @@ def tiny() -> Callable[..., gn.DecoderOnly]:
 
     def build(position: str = "rope", seed: int = 0, **changes: object) -> gn.DecoderOnly:
         torch.manual_seed(seed)
-        spec = gn.positions.encoding(position).tiny()
+        spec = gn.positions.get(position, **gn.positions.encoding(position).tiny)
         sizes = {
             "vocab_size": V,
             "d_model": 32,

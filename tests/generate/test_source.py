@@ -29,7 +29,9 @@ def by_hand(model, source, start, n):
 @pytest.mark.filterwarnings("ignore:a bidirectional stack without position")
 @pytest.mark.parametrize("position", [n for n in gn.positions.names() if not gn.positions.encoding(n).one_sided])
 def test_greedy_equals_reading_everything_again_at_each_step(encoder_decoder, position):
-    model = encoder_decoder(position=gn.positions.encoding(position).tiny(), max_positions=32)
+    model = encoder_decoder(
+        position=gn.positions.get(position, **gn.positions.encoding(position).tiny), max_positions=32
+    )
     out = generate(model, STARTS, source=SOURCES, max_new_tokens=10)
     assert ids_of(out) == [by_hand(model, s, t, 10) for s, t in zip(SOURCES, STARTS, strict=True)]
 

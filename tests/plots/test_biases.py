@@ -67,16 +67,16 @@ def test_what_a_causal_model_cannot_see_has_no_bucket():
 def test_an_encoding_without_a_fixed_bias_is_refused():
     class Silent(gn.PositionEncoding):
         name = "silent"
-        acts = "score"
+        acts = "attention"
 
         def heads(self):
             return 2
 
-        def scores(self, q, k, q_at, k_at, ok, scale):
-            return q @ k.transpose(-1, -2)
+        def scores(self, q, k, tables, ok, scale):
+            return q.x @ k.x.transpose(-1, -2)
 
     try:
-        with pytest.raises(gn.BadValue, match="silent says it acts on scores but gives no bias"):
+        with pytest.raises(gn.BadValue, match="act at score; silent acts at attention"):
             plots.bias(Silent())
     finally:
         from gnomon.positions.base import _REGISTRY

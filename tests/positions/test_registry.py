@@ -40,7 +40,7 @@ class TestRegistry:
         cls = gn.positions.encoding(name)
         assert cls.name == name
         assert cls.paper
-        assert cls.acts in ("nowhere", "input", "rotation", "score")
+        assert cls.acts in ("nowhere", "input", "rotation", "score", "attention")
         assert cls.extrapolation
         assert cls.__doc__
 

@@ -3,7 +3,7 @@
 from gnomon.attention.attend import KERNELS, attend, choose, watch
 from gnomon.attention.cache import Cache, GrowingCache, PreallocatedCache, RollingCache
 from gnomon.attention.cross import CrossAttention
-from gnomon.attention.dense import AttentionSettings, dense, masked_softmax, weights
+from gnomon.attention.dense import AttentionSettings, Content, dense, masked_softmax, weights
 from gnomon.attention.memory import Memory
 from gnomon.attention.multihead import MultiHeadAttention
 
@@ -11,6 +11,7 @@ __all__ = [
     "KERNELS",
     "AttentionSettings",
     "Cache",
+    "Content",
     "CrossAttention",
     "GrowingCache",
     "Memory",

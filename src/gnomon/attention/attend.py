@@ -4,13 +4,14 @@ import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any, ParamSpec, Protocol
 
 import torch
 from torch.nn import functional as F
 
 from gnomon.attention import kernels
-from gnomon.attention.dense import AttentionSettings, dense, share_heads
+from gnomon.attention.dense import AttentionSettings, Content, dense, share_heads
 from gnomon.errors import BadValue, must_be, unknown, wrong
 from gnomon.layout import Layout, check_layouts
 from gnomon.positions.base import NoPE, PositionEncoding
@@ -19,7 +20,7 @@ from gnomon.shapes import Float
 
 P = ParamSpec("P")
 
-Kernel = Callable[[Float, Float, Float, PositionEncoding, Layout, Layout, AttentionSettings], Float]
+Kernel = Callable[..., Float]  # (q, k, v, position, at, k_at, settings); dense and content also take a Content
 
 KERNELS: dict[str, Kernel] = {
     "dense": dense,
@@ -48,6 +49,7 @@ class Attend(Protocol[P]):
         at: Layout | None = None,
         k_at: Layout | None = None,
         kernel: str | None = None,
+        content: Content | None = None,
         *args: P.args,
         **settings: P.kwargs,
     ) -> Float:
@@ -73,6 +75,7 @@ def attend(
     at: Layout | None = None,
     k_at: Layout | None = None,
     kernel: str | None = None,
+    content: Content | None = None,
     **settings: Any,
 ) -> Float:
     """Attention of q (B, H, T, C) over k, v (B, K, S, C) -> (B, H, T, C); H must be a multiple of K.
@@ -81,13 +84,14 @@ def attend(
     at, k_at     where queries and keys sit; what padded and unfilled slots hold (NaN too) changes nothing. Without them
                  keys sit at 0..S-1 and queries are the last T of these tokens
     kernel       a name of KERNELS instead of the automatic choice
+    content      what an encoding that acts in attention reads besides; default: the tables of its first layer
 
     Raises BadValue for tensors and layouts that do not fit together, and for a kernel that cannot compute what is
     asked, naming what it lacks.
     """
     if not torch.compiler.is_compiling():
         check_fields(AttentionSettings, settings)
-    return attention(q, k, v, position, at, k_at, AttentionSettings(**settings), kernel)
+    return attention(q, k, v, position, at, k_at, AttentionSettings(**settings), kernel, content)
 
 
 def attention(
@@ -99,9 +103,11 @@ def attention(
     k_at: Layout | None,
     settings: AttentionSettings,
     kernel: str | None = None,
+    content: Content | None = None,
 ) -> Float:
     """`attend` with settings that were checked."""
     _check(q, k, v, position)
+    must_be("content", content, Content | None)
     if settings.sinks is not None and settings.sinks.shape != q.shape[1:2]:
         raise BadValue(
             f"sinks has a number for each of the {q.shape[1]} heads, got shape {tuple(settings.sinks.shape)}"
@@ -114,11 +120,19 @@ def attention(
         ran.append(name)
     q, k, v = _cleared(q, at), _cleared(k, k_at), _cleared(v, k_at)
     k, v = share_heads(k, q.shape[1]), share_heads(v, q.shape[1])
-    width = v.shape[-1]
+    width, settings = v.shape[-1], replace(settings, scale=settings.scale_of(q))  # before columns are added
     if name not in ("dense", "content"):
         q, k, v = _of_one_width(q, k, v)
+    beside = (_content(content, position, at, k_at),) if position.acts == "attention" else ()
     with torch.autocast(q.device.type, enabled=False):  # it would round a bias, and far tokens' weights by percents
-        return KERNELS[name](q, k, v, position, at, k_at, settings)[..., :width]
+        return KERNELS[name](q, k, v, position, at, k_at, settings, *beside)[..., :width]
+
+
+def _content(content: Content | None, position: PositionEncoding, at: Layout, k_at: Layout) -> Content:
+    """What the encoding reads besides queries and keys, without what padded slots may hold."""
+    content = Content.of(position) if content is None else content
+    q, k = (None if x is None else _cleared(x, where) for x, where in ((content.q, at), (content.k, k_at)))
+    return Content(content.tables, q, k)
 
 
 def _check(q: Float, k: Float, v: Float, position: PositionEncoding | None) -> None:
@@ -169,7 +183,7 @@ def _check_places(q: Float, k: Float, v: Float, at: Layout, k_at: Layout) -> Non
 def choose(position: PositionEncoding, at: Layout, k_at: Layout, settings: AttentionSettings, device: str) -> str:
     """The kernel for this encoding, these layouts and settings: the first of these that can hold it all.
 
-    1  the encoding defines the score itself, or what is done to scores is no sum -> content (dense, in blocks)
+    1  the encoding acts in attention itself, or what is done to scores is no sum -> content (dense, in blocks)
     2  nothing is added and nothing hidden             -> plain;  only the future hidden, same tokens -> causal
     3  dense layouts, what is added depends on distance -> toeplitz (CPU), flex (CUDA)
     4  everything else                                 -> flex (CUDA), blocked (elsewhere, one query, dropout)
@@ -190,7 +204,7 @@ def lacking(kernel: str, position: PositionEncoding, at: Layout, k_at: Layout, s
     fused, unmasked = kernel not in ("dense", "content"), kernel in ("plain", "causal")
     only_dense = unmasked or kernel == "toeplitz"
     rules = (
-        (fused and defines_score(position), f"the scores that {position.name} defines"),
+        (fused and position.acts == "attention", f"the scores that {position.name} defines"),
         (fused and settings.softcap is not None, "a soft cap"),
         (fused and settings.sinks is not None, "sinks"),
         (only_dense and not both_dense, "padding, packing or gaps: both layouts must be dense"),
@@ -222,12 +236,6 @@ def _named(
     return kernel
 
 
-def defines_score(position: PositionEncoding) -> bool:
-    """Whether the encoding overrides the score or the weighted sum itself, as content-dependent methods do."""
-    cls = type(position)
-    return cls.scores is not PositionEncoding.scores or cls.values is not PositionEncoding.values
-
-
 @contextmanager
 def watch() -> Iterator[list[str]]:
     """The names of the kernels that run inside the `with`, in order."""
@@ -251,4 +259,4 @@ def _cleared(x: Float, at: Layout) -> Float:
     return x if at.doc is None else x.masked_fill(~at.real[:, None, :, None], 0.0)
 
 
-__all__ = ["KERNELS", "NOTHING", "attend", "attention", "check_built", "choose", "defines_score", "lacking", "watch"]
+__all__ = ["KERNELS", "NOTHING", "attend", "attention", "check_built", "choose", "lacking", "watch"]

@@ -1,7 +1,8 @@
 """The key/value cache: keys, values AND where each of them sits.
 
 A model asks `extend(at)` once per forward for the Layout of everything its queries may look at, each layer calls
-`update(layer, k, v)`, and `commit()` ends the forward: a step that fails half-way leaves the cache as it was.
+`update(layer, k, v)` (and `update_state`, under an encoding that keeps something of each token), and `commit()` ends
+the forward: a step that fails half-way leaves the cache as it was.
 Keys enter already rotated. Three kinds, one meaning: attending over the cache equals attending over everything.
 """
 
@@ -32,8 +33,10 @@ class Cache(ABC):
         self.at: Layout | None = None
         self.k: dict[int, Float] = {}  # layer -> (B, K, S, C)
         self.v: dict[int, Float] = {}
+        self.state: dict[int, Float] = {}  # layer -> (B, N, S, W), what an encoding keeps of each token
         self._next: Layout | None = None  # of a forward under way
         self._fresh: dict[int, tuple[Float, Float]] = {}
+        self._fresh_state: dict[int, Float] = {}
 
     def __len__(self) -> int:
         """Slots held now."""
@@ -49,12 +52,20 @@ class Cache(ABC):
         """The Layout of held and new tokens together, which the new queries may attend to. Stores nothing yet."""
         if self.at is not None and self.at.shape[0] != at.shape[0]:
             raise BadValue(f"the cache holds {self.at.shape[0]} rows, the new tokens have {at.shape[0]}")
-        self._next, self._fresh = (at if self.at is None else self.at.cat(at)), {}
+        self._next, self._fresh, self._fresh_state = (at if self.at is None else self.at.cat(at)), {}, {}
         return self._next
 
     @abstractmethod
     def update(self, layer: int, k: Float, v: Float) -> tuple[Float, Float]:
         """Take this layer's new keys and values (B, K, T, C); return all of them, as `extend` laid them out."""
+
+    @abstractmethod
+    def update_state(self, layer: int, state: Float) -> Float:
+        """The same for the states (B, N, T, W) of an encoding that keeps some of each token."""
+
+    def held(self, layer: int) -> tuple[Float, Layout] | None:
+        """The states (B, N, S, W) that this layer's encoding keeps of the committed tokens, and where these sit."""
+        return None if self.at is None or layer not in self.state else (self.state[layer][:, :, : len(self)], self.at)
 
     def recall(self, layer: int, make: Callable[[], tuple[Float, Float]]) -> tuple[Float, Float]:
         """Cross-attention's keys and values (B, K, S, C) of this layer: made from memory once, then kept."""
@@ -78,7 +89,8 @@ class Cache(ABC):
         """The forward has ended: the new tokens are held from now on."""
         for layer, (k, v) in self._fresh.items():
             self.k[layer], self.v[layer] = k, v
-        self.at, self._next, self._fresh = self._next, None, {}
+        self.state.update(self._fresh_state)
+        self.at, self._next, self._fresh, self._fresh_state = self._next, None, {}, {}
 
     def reorder(self, index: Int) -> None:
         """Rows become `index` (B',), repeated or dropped as it says: beams, finished rows. Memory goes with them."""
@@ -94,6 +106,7 @@ class Cache(ABC):
             self.at = self.at.rows(index)
             self.k = {n: x.index_select(0, index) for n, x in self.k.items()}
             self.v = {n: x.index_select(0, index) for n, x in self.v.items()}
+            self.state = {n: x.index_select(0, index) for n, x in self.state.items()}
 
     def crop(self, keep: int | Sequence[int] | Int) -> None:
         """Go back to the first `keep` real tokens of each row: one number, or one per row."""
@@ -135,6 +148,7 @@ class Cache(ABC):
         """Nothing after the first n slots is held any longer."""
         self.k = {layer: x[:, :, :n] for layer, x in self.k.items() if n}
         self.v = {layer: x[:, :, :n] for layer, x in self.v.items() if n}
+        self.state = {layer: x[:, :, :n] for layer, x in self.state.items() if n}
 
 
 class GrowingCache(Cache):
@@ -148,6 +162,10 @@ class GrowingCache(Cache):
             k, v = torch.cat([self.k[layer], k], 2), torch.cat([self.v[layer], v], 2)
         self._fresh[layer] = (k, v)
         return k, v
+
+    def update_state(self, layer: int, state: Float) -> Float:
+        self._fresh_state[layer] = torch.cat([self.state[layer], state], 2) if layer in self.state else state
+        return self._fresh_state[layer]
 
 
 class PreallocatedCache(Cache):
@@ -171,12 +189,18 @@ class PreallocatedCache(Cache):
         return super().extend(at)
 
     def update(self, layer: int, k: Float, v: Float) -> tuple[Float, Float]:
-        n, end = len(self), len(self) + k.shape[2]
-        held = self.k.get(layer)
-        if n == 0 or held is None or held.shape[2] < self.capacity:  # first use
-            self.k[layer], self.v[layer] = self._room(self.k.get(layer), k, n), self._room(self.v.get(layer), v, n)
-        self.k[layer][:, :, n:end], self.v[layer][:, :, n:end] = k.detach(), v.detach()
-        return self.k[layer][:, :, :end], self.v[layer][:, :, :end]
+        return self._written(self.k, layer, k), self._written(self.v, layer, v)
+
+    def update_state(self, layer: int, state: Float) -> Float:
+        return self._written(self.state, layer, state)
+
+    def _written(self, store: dict[int, Float], layer: int, x: Float) -> Float:
+        """What this layer's room holds once x stands in it."""
+        n, end, room = len(self), len(self) + x.shape[2], store.get(layer)
+        if n == 0 or room is None or room.shape[2] < self.capacity:  # first use
+            store[layer] = room = self._room(room, x, n)
+        room[:, :, n:end] = x.detach()
+        return room[:, :, :end]
 
     def _cut(self, n: int) -> None:
         """The room stays; what is no longer held is written over."""
@@ -233,6 +257,11 @@ class RollingCache(Cache):
             k, v = torch.cat([self.k[layer], k], 2), torch.cat([self.v[layer], v], 2)
         self._fresh[layer] = (self._kept(k), self._kept(v))
         return k, v
+
+    def update_state(self, layer: int, state: Float) -> Float:
+        state = torch.cat([self.state[layer], state], 2) if layer in self.state else state
+        self._fresh_state[layer] = self._kept(state)
+        return state
 
     def commit(self) -> None:
         whole = self._next

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from gnomon.kinds import Setting
 from gnomon.layout import Layout, visible
-from gnomon.positions.base import PositionEncoding, wide
+from gnomon.positions.base import PositionEncoding, Side, wide
 from gnomon.shapes import Bool, Float
 
 
@@ -56,22 +56,58 @@ class AttentionSettings(ScoreSettings):
         return q.shape[-1] ** -0.5 if self.scale is None else self.scale
 
 
+@dataclass(frozen=True, eq=False)
+class Content:
+    """What an encoding that acts in attention reads besides queries and keys: the tables of its layer, and the states
+    (B, N, T, W) and (B, N, S, W) that it made of the tokens of either side."""
+
+    tables: tuple[Float, ...] = ()
+    q: Float | None = None
+    k: Float | None = None
+
+    @classmethod
+    def of(cls, position: PositionEncoding) -> "Content":
+        """What a built encoding has by itself: the tables of its first layer."""
+        return cls(position.of_layer(None, 0) or ())
+
+    def to(self, dtype: torch.dtype) -> "Content":
+        """The same with tables in this dtype; states are wide already."""
+        return Content(tuple(x.to(dtype) for x in self.tables), self.q, self.k)
+
+
 def dense(
-    q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, settings: AttentionSettings
+    q: Float,
+    k: Float,
+    v: Float,
+    position: PositionEncoding,
+    at: Layout,
+    k_at: Layout,
+    settings: AttentionSettings,
+    content: Content | None = None,
 ) -> Float:
     """q (B, H, T, C), k and v (B, H, S, C) -> (B, H, T, C). A query that may see no key gets 0."""
-    p = weights(q, k, position, at, k_at, settings)
-    return position.values(F.dropout(p, settings.dropout), v.to(p.dtype), at, k_at).to(v.dtype)
+    content = (Content.of(position) if content is None else content).to(wide(q.dtype))
+    p = weights(q, k, position, at, k_at, settings, content)
+    with torch.autocast(q.device.type, enabled=False):
+        p = F.dropout(p, settings.dropout)
+        return position.values(p, v.to(p.dtype), content.tables, at, k_at).to(v.dtype)
 
 
 def weights(
-    q: Float, k: Float, position: PositionEncoding, at: Layout, k_at: Layout, settings: AttentionSettings
+    q: Float,
+    k: Float,
+    position: PositionEncoding,
+    at: Layout,
+    k_at: Layout,
+    settings: AttentionSettings,
+    content: Content | None = None,
 ) -> Float:
     """The attention weights (B, H, T, S), in float32 or wider."""
     q, k = q.to(wide(q.dtype)), k.to(wide(k.dtype))
+    content = (Content.of(position) if content is None else content).to(q.dtype)
     ok = visible(at, k_at, settings.causal, settings.window, settings.sink_tokens)
     with torch.autocast(q.device.type, enabled=False):
-        s = position.scores(q, k, at, k_at, ok, settings.scale_of(q))
+        s = position.scores(Side(q, at, content.q), Side(k, k_at, content.k), content.tables, ok, settings.scale_of(q))
         s = s if settings.softcap is None else settings.softcap * torch.tanh(s / settings.softcap)
         return masked_softmax(s, ok, None if settings.sinks is None else settings.sinks.to(s.dtype)[:, None, None])
 
@@ -96,4 +132,4 @@ def share_heads(x: Float, n_heads: int) -> Float:
     return x if x.shape[1] == n_heads else x.repeat_interleave(n_heads // x.shape[1], 1)
 
 
-__all__ = ["AttentionSettings", "ScoreSettings", "dense", "masked_softmax", "share_heads", "weights"]
+__all__ = ["AttentionSettings", "Content", "ScoreSettings", "dense", "masked_softmax", "share_heads", "weights"]

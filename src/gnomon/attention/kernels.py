@@ -12,7 +12,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 from torch.utils.checkpoint import get_device_states, set_device_states
 
-from gnomon.attention.dense import AttentionSettings, dense
+from gnomon.attention.dense import AttentionSettings, Content, dense
 from gnomon.layout import Layout, sees, visible
 from gnomon.positions.base import PositionEncoding, wide
 from gnomon.shapes import Float
@@ -121,8 +121,8 @@ def blocked(
 ) -> Float:
     """Any layout, any bias: the mask of one block of queries at a time, built again in backward."""
 
-    def block(q: Float, k: Float, v: Float, at: Layout) -> Float:
-        narrow = q.dtype
+    def block(split: Parts, whole: Parts, at: Layout) -> Float:
+        (q,), (k, v), narrow = split, whole, split[0].dtype
         ok = visible(at.one_row(), k_at.one_row(), settings.causal, settings.window, settings.sink_tokens)
         blind = ~ok.any(-1, keepdim=True)  # queries that see nothing: they look anywhere, and the answer is dropped
         mask = ok | blind
@@ -135,33 +135,53 @@ def blocked(
         return out.masked_fill(blind, 0.0).to(narrow)
 
     heads = q.shape[1] if position.acts == "score" or settings.dropout else 1
-    return _by_blocks(block, q, k, v, at, max(heads, position.pair_width), position.parameters())
+    return _by_blocks(block, (q,), (k, v), at, max(heads, position.pair_width), position.parameters())
 
 
 def content(
-    q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, settings: AttentionSettings
+    q: Float,
+    k: Float,
+    v: Float,
+    position: PositionEncoding,
+    at: Layout,
+    k_at: Layout,
+    settings: AttentionSettings,
+    content: Content | None = None,
 ) -> Float:
     """Scores that no fused kernel computes: the dense form, one block of queries at a time."""
+    beside = Content.of(position) if content is None else content
+    n = len(beside.tables)
 
-    def block(q: Float, k: Float, v: Float, at: Layout) -> Float:
-        return dense(q, k, v, position, at, k_at, settings)
+    def block(split: Parts, whole: Parts, at: Layout) -> Float:
+        here = Content(whole[2 : n + 2], *split[1:], *whole[n + 2 :])
+        return dense(split[0], whole[0], whole[1], position, at, k_at, settings, here)
 
+    split = (q,) if beside.q is None else (q, beside.q)
+    whole = (k, v, *beside.tables) if beside.k is None else (k, v, *beside.tables, beside.k)
     learned = [*position.parameters(), *([] if settings.sinks is None else [settings.sinks])]
-    return _by_blocks(block, q, k, v, at, max(q.shape[1], position.pair_width), learned)
+    longest = max((x.shape[-2] for x in beside.tables if x.dim() > 1), default=0)  # a query is multiplied with all rows
+    return _by_blocks(block, split, whole, at, max(q.shape[1], position.pair_width), learned, longest)
 
 
-Block = Callable[[Float, Float, Float, Layout], Float]
+Parts = tuple[Float, ...]
+Block = Callable[[Parts, Parts, Layout], Float]
 
 
-def _by_blocks(block: Block, q: Float, k: Float, v: Float, at: Layout, heads: int, learned: Iterable[Float]) -> Float:
-    """block(q, k, v, at) over slices of the queries, whose matrices hold `heads` numbers a pair of tokens; `learned` is
-    used inside."""
-    B, T = q.shape[0], q.shape[2]
-    rows = max(1, BLOCK // (B * heads * max(1, k.shape[2])))
-    if rows >= T:
-        return block(q, k, v, at)
-    parts = [slice(i, min(i + rows, T)) for i in range(0, T, rows)]
-    return _Blocks.apply(block, parts, at, q, k, v, *(p for p in learned if p.requires_grad))  # type: ignore[no-untyped-call]
+def _by_blocks(
+    block: Block, split: Parts, whole: Parts, at: Layout, heads: int, learned: Iterable[Float], rows: int = 0
+) -> Float:
+    """block(split, whole, at) over slices of the queries, whose matrices hold `heads` numbers a pair of tokens.
+
+    split    queries (B, H, T, C), and what else has a row for each; whole: keys, values, and what else all blocks need
+    learned  parameters used inside; rows: of a table that a query meets besides the keys
+    """
+    (B, _, T, _), S = split[0].shape, whole[0].shape[2]
+    n = max(1, BLOCK // (B * heads * max(1, S + rows)))
+    if n >= T:
+        return block(split, whole, at)
+    parts = [slice(i, min(i + n, T)) for i in range(0, T, n)]
+    trained = (p for p in learned if p.requires_grad)
+    return _Blocks.apply(block, parts, at, len(split), len(whole), *split, *whole, *trained)  # type: ignore[no-untyped-call]
 
 
 class _Blocks(torch.autograd.Function):
@@ -173,33 +193,42 @@ class _Blocks(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, block: Block, parts: list[slice], at: Layout, q: Float, k: Float, v: Float, *learned: Float
+        ctx: Any, block: Block, parts: list[slice], at: Layout, n_split: int, n_whole: int, *tensors: Float
     ) -> Float:
-        ctx.block, ctx.parts, ctx.at, ctx.learned = block, parts, at, learned
-        ctx.random = (torch.get_rng_state(), *get_device_states(q))  # for dropout
-        ctx.save_for_backward(q, k, v)
-        out = v.new_empty(*q.shape[:3], v.shape[3])
+        split, whole = tensors[:n_split], tensors[n_split : n_split + n_whole]
+        ctx.block, ctx.parts, ctx.at, ctx.n_split = block, parts, at, n_split
+        ctx.learned = tensors[n_split + n_whole :]
+        ctx.random = (torch.get_rng_state(), *get_device_states(split[0]))  # for dropout
+        ctx.save_for_backward(*split, *whole)
+        out = whole[1].new_empty(*split[0].shape[:3], whole[1].shape[3])
         for part in parts:
-            out[:, :, part] = block(q[:, :, part], k, v, at.tokens(part))
+            out[:, :, part] = block(tuple(x[:, :, part] for x in split), whole, at.tokens(part))
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_out: Float) -> tuple[Float | None, ...]:
-        q, k, v = (x.detach() for x in ctx.saved_tensors)
-        shared = (k.requires_grad_(), v.requires_grad_(), *ctx.learned)
-        dq, *sums = (torch.zeros_like(x) for x in (q, *shared))
+        tensors = tuple(x.detach() for x in ctx.saved_tensors)
+        split, whole = tensors[: ctx.n_split], tuple(x.requires_grad_() for x in tensors[ctx.n_split :])
+        shared = (*whole, *ctx.learned)
+        sums: list[Float | None] = [None] * len(shared)
+        d_split = [torch.zeros_like(x) for x in split]
         cpu, devices, states = ctx.random
-        with torch.random.fork_rng(devices), torch.enable_grad(), torch.autocast(q.device.type, enabled=False):
+        with torch.random.fork_rng(devices), torch.enable_grad(), torch.autocast(d_out.device.type, enabled=False):
             torch.set_rng_state(cpu)
             set_device_states(devices, states)
             for part in ctx.parts:
-                here = q[:, :, part].requires_grad_()
-                out = ctx.block(here, k, v, ctx.at.tokens(part))
-                grads = torch.autograd.grad(out, (here, *shared), d_out[:, :, part], allow_unused=True)
-                for total, grad in zip((dq[:, :, part], *sums), grads, strict=True):
-                    total += 0 if grad is None else grad
-        return None, None, None, dq, *sums
+                here = tuple(x[:, :, part].requires_grad_() for x in split)
+                out = ctx.block(here, whole, ctx.at.tokens(part))
+                grads = torch.autograd.grad(out, (*here, *shared), d_out[:, :, part], allow_unused=True)
+                for total, grad in zip(d_split, grads, strict=False):
+                    total[:, :, part] = 0 if grad is None else grad
+                for i, grad in enumerate(grads[len(split) :]):
+                    if grad is not None:
+                        so_far = sums[i] = torch.zeros_like(shared[i]) if sums[i] is None else sums[i]
+                        assert so_far is not None
+                        so_far += grad
+        return None, None, None, None, None, *d_split, *sums
 
 
 def flex(

@@ -14,7 +14,7 @@ from torch import nn
 
 from gnomon.attention.attend import NOTHING, attention, check_built
 from gnomon.attention.cache import Cache
-from gnomon.attention.dense import AttentionSettings, ScoreSettings, share_heads, weights
+from gnomon.attention.dense import AttentionSettings, Content, ScoreSettings, share_heads, weights
 from gnomon.errors import BadValue, must_be, wrong
 from gnomon.kinds import Setting
 from gnomon.layout import Layout, layout_of
@@ -116,7 +116,11 @@ class MultiHeadAttention(nn.Module):
 
     def keys_values(self, x: Float) -> tuple[Float, Float]:
         """x (B, S, D) -> k and v (B, K, S, C)."""
-        return self._normed(self.k_norm, self.k(x), self.n_kv_heads), self._heads(self.v(x), self.n_kv_heads)
+        return self.keys(x), self._heads(self.v(x), self.n_kv_heads)
+
+    def keys(self, x: Float) -> Float:
+        """x (B, S, D) -> k (B, K, S, C)."""
+        return self._normed(self.k_norm, self.k(x), self.n_kv_heads)
 
     def _normed(self, norm: nn.Module, y: Float, n: int) -> Float:
         """(B, T, n C) -> (B, n, T, C), normed, in y's dtype: under autocast some devices widen a norm, and values stay
@@ -147,20 +151,30 @@ class MultiHeadAttention(nn.Module):
         """
         position, at, k_at = self._placed(x, position, at, k_at, cache, trace)
         if tables is None:
-            tables = position.prepare_for(at, k_at, x.dtype)
+            tables = position.of_layer(position.prepare_for(at, k_at, x.dtype), 0)
         q, (k, v) = self.queries(x), self.keys_values(x)
         q, k = position.query(q, tables), position.key(k, tables)
+        content = self._content(x, position, tables, at, layer, cache) if position.acts == "attention" else None
         if cache is not None:
             k, v = cache.update(layer, k, v)
         done, seen = [], []
         for part, keys in position.read(k, tables):
             here = at if part == slice(None) else at.tokens(part)
-            done.append(self.attend(q[:, :, part], keys, v, position, here, k_at))
+            done.append(self.attend(q[:, :, part], keys, v, position, here, k_at, content))
             if trace is not None:
-                seen.append(self.weights(q[:, :, part], keys, position, here, k_at))
+                seen.append(self.weights(q[:, :, part], keys, position, here, k_at, content))
         if trace is not None:
             trace.add_attention(torch.cat(seen, 2))
         return done[0] if len(done) == 1 else torch.cat(done, 1)
+
+    def _content(
+        self, x: Float, position: PositionEncoding, tables: Tables, at: Layout, layer: int, cache: Cache | None
+    ) -> Content:
+        """What an encoding that acts in attention reads besides queries and keys; its states enter the cache."""
+        tables = position.project(tables, self.queries, lambda y: share_heads(self.keys(y), self.n_heads))
+        state = position.state(x, tables, at, None if cache is None else cache.held(layer))
+        held = state if state is None or cache is None else cache.update_state(layer, state)
+        return Content(tables or (), state, held)
 
     def _placed(
         self,
@@ -184,16 +198,27 @@ class MultiHeadAttention(nn.Module):
             raise BadValue("with a cache, say where its keys sit: k_at = cache.extend(at), and cache.commit() after it")
         return NOTHING if position is None else position, at, at if k_at is None else k_at
 
-    def attend(self, q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout) -> Float:
+    def attend(
+        self,
+        q: Float,
+        k: Float,
+        v: Float,
+        position: PositionEncoding,
+        at: Layout,
+        k_at: Layout,
+        content: Content | None = None,
+    ) -> Float:
         """Attention with this module's settings, heads joined and projected: (B, T, D)."""
         settings = replace(self.settings, sinks=self.sinks, dropout=self.dropout if self.training else 0.0)
-        y = attention(q, k, v, position, at, k_at, settings)
+        y = attention(q, k, v, position, at, k_at, settings, content=content)
         return self.out(y.transpose(1, 2).flatten(2))
 
-    def weights(self, q: Float, k: Float, position: PositionEncoding, at: Layout, k_at: Layout) -> Float:
+    def weights(
+        self, q: Float, k: Float, position: PositionEncoding, at: Layout, k_at: Layout, content: Content | None = None
+    ) -> Float:
         """The attention weights (B, H, T, S) by the dense definition."""
         settings = replace(self.settings, sinks=self.sinks)
-        return weights(q, share_heads(k, self.n_heads), position, at, k_at, settings)
+        return weights(q, share_heads(k, self.n_heads), position, at, k_at, settings, content)
 
     def extra_repr(self) -> str:
         """Shown by print(module)."""

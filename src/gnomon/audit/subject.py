@@ -19,7 +19,7 @@ from gnomon.layout import Layout
 from gnomon.models import DecoderOnly
 from gnomon.models.config import Architecture
 from gnomon.norm import Norm
-from gnomon.positions import PositionEncoding, Spec, encoding
+from gnomon.positions import PositionEncoding, Spec, encoding, get
 from gnomon.shapes import Float, Int
 
 VOCAB, D_MODEL, N_HEADS, D_HEAD, MAX_POSITIONS = 29, 32, 4, 8, 64
@@ -67,8 +67,7 @@ class Subject:
     @classmethod
     def of(cls, name: str, **settings: Any) -> "Subject":
         """The subject for an encoding by name, in the small setting its class gives for tests."""
-        spec = encoding(name).tiny(d_model=D_MODEL, d_head=D_HEAD, n_heads=N_HEADS, max_positions=MAX_POSITIONS)
-        return cls(spec, **settings)
+        return cls(get(name, **encoding(name).tiny), **settings)
 
     def model(self, **changes: Any) -> Any:
         """The model, built anew (the same every time), in evaluation mode. `changes` go to its constructor."""

@@ -22,6 +22,7 @@ VIEWS = {
     "wavelengths": ("trained", "d_head", "d_model"),
     "scores": ("length", "trained", "d_head", "seed"),
     "bias": ("length", "n_heads", "causal"),
+    "added": ("length", "d_model", "d_head", "n_heads", "causal", "seed"),
     "buckets": ("length", "n_heads", "causal"),
     "scaling": ("d_k", "keys", "seed"),
     "alignment": ("source", "target"),
@@ -93,7 +94,8 @@ def command(
     rope        wavelengths, scores, curves, clock
     alibi       bias
     t5          buckets, bias
-    others      by where they act: as learned, as rope, or bias
+    shaw        added
+    others      by where they act: as learned, as rope, bias, or added
     mask        who may see whom: all kinds, or those of --kind
     norm        gradient (by layer, norm before or after), batch (layer norm beside batch norm)
     scaling     why scores are divided by the root of the head width
@@ -134,6 +136,7 @@ def _views(what: str) -> list[str]:
         "input": ["table", "similarity"],
         "rotation": ["scores"],
         "score": ["bias"],
+        "attention": ["added"],
     }
     views = of_place[cls.acts]
     if not views:
@@ -172,7 +175,7 @@ def _encoding(
     there = [model.input.position, *(model.position_of(layer) for layer in range(model.config.n_layers))]
     for position in there:
         if position is not None and position.name == what:
-            if position.acts == "score":
+            if position.acts in ("score", "attention"):
                 typed["causal"] = model.config.causal
             return position
     names = {position.name for position in there if position is not None}
@@ -197,7 +200,8 @@ def _draw(view: str, *of: object, **given: object) -> "Picture":
 
     functions: dict[str, Any] = {
         "table": plots.heat_map, "similarity": plots.similarity, "wavelengths": plots.wavelengths,
-        "scores": plots.scores, "bias": plots.bias, "buckets": plots.buckets, "alignment": plots.alignment,
+        "scores": plots.scores, "bias": plots.bias, "added": plots.added, "buckets": plots.buckets,
+        "alignment": plots.alignment,
         "curves": plots.curves, "clock": plots.clock, "mask": plots.mask, "gradient": plots.gradient,
         "batch": plots.batch, "scaling": plots.scaling,
     }  # fmt: skip

@@ -8,7 +8,13 @@ from gnomon.cli.options import import_option, json_option, lang_option
 from gnomon.cli.output import print_json
 from gnomon.glossary import Words, translated, words
 
-SIZES = {"d_model": 512, "d_head": 64, "n_heads": 8, "max_positions": 2048}  # of the model whose parameters are counted
+SIZES = {
+    "d_model": 512,
+    "d_head": 64,
+    "n_heads": 8,
+    "n_layers": 6,
+    "max_positions": 2048,
+}  # of the model whose parameters are counted
 TITLES = ("name", "acts_at", "kind", "parameters", "extrapolation", "paper")
 
 
@@ -20,8 +26,8 @@ TITLES = ("name", "acts_at", "kind", "parameters", "extrapolation", "paper")
 def command(markdown: bool, lang: str, as_json: bool) -> None:
     """List the position encodings: where each acts, its parameters, what to expect past the training length.
 
-    Parameters are those of a model of width 512 with 8 heads and 2048 positions. Encodings of your own join the list
-    with --import MODULE.
+    Parameters are those of a model of width 512 with 6 layers, 8 heads and 2048 positions. Encodings of your own join
+    the list with --import MODULE.
     """
     found = listing()
     if as_json:
@@ -43,11 +49,14 @@ def listing() -> list[dict[str, Any]]:
 
 
 def _entry(cls: Any) -> dict[str, Any]:
+    from gnomon.positions.base import kind_of
+
     return {
         "name": cls.name,
         "paper": cls.paper,
         "acts": cls.acts,
         "relative": cls.relative,
+        "kind": kind_of(cls),
         "parameters": _parameters(cls.name),
         "extrapolation": cls.extrapolation,
         "class": f"{cls.__module__}.{cls.__qualname__}",
@@ -71,7 +80,7 @@ def _parameters(name: str) -> int | None:
 
 def _cells(row: dict[str, Any], w: Words, plain: bool) -> tuple[str, ...]:
     """plain: digits in groups by commas, as in the README"""
-    kind = "-" if row["acts"] == "nowhere" else w("relative" if row["relative"] else "absolute")
+    kind = "-" if row["acts"] == "nowhere" else w(row["kind"])
     n = row["parameters"]
     parameters = "?" if n is None else f"{n:,}" if plain else w.number(n)
     return row["name"], w(row["acts"]), kind, parameters, translated(row["extrapolation"], w.lang), row["paper"]

@@ -20,8 +20,9 @@ from gnomon.kinds import Setting
 from gnomon.layout import Layout, layout_of
 from gnomon.linear import Linear
 from gnomon.norm import Norm, build_norm
-from gnomon.positions.base import PositionEncoding, Spec, forked_rng, wide
+from gnomon.positions.base import PositionEncoding, wide
 from gnomon.positions.registry import get
+from gnomon.positions.spec import Spec, forked_rng
 from gnomon.shapes import Float, Int
 from gnomon.trace import Trace
 

@@ -41,7 +41,8 @@ class Stack(nn.Module):
         self.norm = nn.Identity() if ends_in_norm else build_norm(config.norm, config.d_model, config.norm_eps)
         init_linears(self.blocks, config.init_std, len(per_layer))
         chosen = list(dict.fromkeys(per_layer))
-        self.positions = nn.ModuleList(spec.build(**_sizes(config, causal)) for spec in chosen)
+        sizes = _sizes(config, causal)
+        self.positions = nn.ModuleList(spec.build(**sizes, n_layers=per_layer.count(spec)) for spec in chosen)
         for position in () if causal else self.encodings():
             _check_both_sides(position)
         self._of_layer = [chosen.index(spec) for spec in per_layer]
@@ -62,7 +63,8 @@ class Stack(nn.Module):
         beside = () if memory is None else (memory,)
         for layer, block in enumerate(self.blocks):
             n = self._of_layer[layer]
-            x = block(x, self.positions[n], tables[n], at, k_at, layer, cache, trace, *beside)
+            here = self.position_of(layer).of_layer(tables[n], self._of_layer[:layer].count(n))
+            x = block(x, self.positions[n], here, at, k_at, layer, cache, trace, *beside)
         return self.norm(x)
 
     def encodings(self) -> Iterator[PositionEncoding]:

@@ -9,6 +9,7 @@ matplotlib is imported when the first one is drawn.
 
 from gnomon.plots import flow as _flow  # noqa: F401  how objects are drawn
 from gnomon.plots import order_picture as _order_picture  # noqa: F401
+from gnomon.plots.added import added
 from gnomon.plots.alignment import alignment
 from gnomon.plots.biases import bias, buckets
 from gnomon.plots.frequencies import scores, wavelengths
@@ -23,7 +24,8 @@ from gnomon.plots.tables import heat_map, similarity
 from gnomon.plots.word_order import Order, order
 
 __all__ = [
-    "Inspection", "Order", "Picture", "alignment", "batch", "batch_mates", "bias", "buckets", "clock", "curves",
+    "Inspection", "Order", "Picture", "added", "alignment", "batch", "batch_mates", "bias", "buckets", "clock",
+    "curves",
     "gradient", "gradient_norms", "heat_map", "inspect", "mask", "order", "parallel_and_sequential", "saturation",
     "scaling", "scores", "similarity", "wavelengths",
 ]  # fmt: skip

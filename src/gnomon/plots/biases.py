@@ -34,8 +34,8 @@ def bias(
     with drawing():
         figure, [[left, right]] = panels(title, note, (8.8, 4.3), columns=2)
         names = [w("head", number=h + 1) for h in range(len(lines))]
-        _lines(left, gap, lines, names)
-        _lines(right, gap, np.exp(lines), names)
+        head_lines(left, gap, lines, names)
+        head_lines(right, gap, np.exp(lines), names)
         for axes, label in ((left, "bias"), (right, "weight_factor")):
             axes.set(xlabel=w("back" if causal else "ahead"), ylabel=w(label))
     shown = {f"head_{h + 1}": line.tolist() for h, line in enumerate(lines)}
@@ -86,7 +86,7 @@ def bias_by_distance(encoding: PositionEncoding, back: npt.NDArray[np.int64]) ->
     return lines
 
 
-def _lines(axes: Any, x: npt.NDArray[np.int64], lines: npt.NDArray[np.float64], names: list[str]) -> None:
+def head_lines(axes: Any, x: npt.NDArray[np.int64], lines: npt.NDArray[np.float64], names: list[str]) -> None:
     """One line a head, from dark to light, each named at its right end."""
     colours = in_order(len(lines))
     for line, colour in zip(lines, colours, strict=True):
@@ -101,4 +101,4 @@ def _last_edge(encoding: T5) -> int:
     return log_edges(n // 2, n - n // 2, encoding.max_distance)[-1]
 
 
-__all__ = ["bias", "bias_by_distance", "buckets"]
+__all__ = ["bias", "bias_by_distance", "buckets", "head_lines"]

@@ -91,7 +91,8 @@ def _vectors_beside_position(area: "SubFigure", seen: Reading, w: Words) -> None
     colour_bar(area, image, row[0], "")
     if matrix is None:
         row[1].axis("off")
-        row[1].set_title(w("nowhere"))
+        in_attention = encoding.acts == "attention"
+        row[1].set_title(w("attention_place", name=encoding.name) if in_attention else w("nowhere"))
         return
     shown = np.where(np.isfinite(matrix.numpy()), matrix.numpy(), np.nan)
     image = heat(row[1], shown, *_around_zero(shown), SIGNED)

@@ -18,6 +18,7 @@ from gnomon.glossary import Words, words
 from gnomon.layout import Layout, visible
 from gnomon.models import DecoderOnly
 from gnomon.plots.picture import Picture, draw
+from gnomon.positions.base import Side
 from gnomon.shapes import Float, Int
 from gnomon.trace import Trace
 
@@ -228,7 +229,8 @@ def _first_scores(model: DecoderOnly, ids: Int) -> Float:
     x = block.get_submodule("around_attention.norm")(model.input(ids, at))
     q, (k, _) = attention.queries(x), attention.keys_values(x)
     q, k = position.turned(q, k, at)
-    return position.scores(q, k, at, at, visible(at, at, causal=False), attention.d_head**-0.5)
+    tables, ok = position.of_layer(position.prepare(at), 0), visible(at, at, causal=False)
+    return position.scores(Side(q, at), Side(k, at), tables, ok, attention.d_head**-0.5)
 
 
 def _last_outputs_differ(a: Sentence, b: Sentence, seed: int, layers: int) -> float:

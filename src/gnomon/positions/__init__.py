@@ -8,13 +8,14 @@ rope(base=1000000.0)
 """
 
 from gnomon.positions.alibi import ALiBi
-from gnomon.positions.base import NoPE, PositionEncoding, Spec
+from gnomon.positions.base import NoPE, PositionEncoding
 from gnomon.positions.ids import CAPE, Abacus, PositionIds, Randomized, RandomStart, recipe, recipes
 from gnomon.positions.learned import Learned
 from gnomon.positions.registry import encoding, get, names
 from gnomon.positions.rope import RoPE, pairing_order
 from gnomon.positions.scaling import NTK, DynamicNTK, Linear, Llama3, LongRoPE, Proportional, Scaling, YaRN
 from gnomon.positions.sinusoidal import Sinusoidal, sin_cos, sinusoidal_table
+from gnomon.positions.spec import Spec
 from gnomon.positions.t5 import T5
 
 __all__ = [

@@ -1,35 +1,29 @@
-"""What a position encoding is, and a choice of one that a model builds.
+"""What a position encoding is.
 
-A method may act in three places; a class overrides only the hooks of the places where its method acts:
+A method may act in four places; a class overrides only the hooks of the place where its method acts:
 
     1  input      x = combine(E[ids], vectors(at))                       sinusoidal, learned
     2  rotation   score = query(q) . key(k)                              rope, xpos
     3  score      score = q . k^T * scale + bias(h, q_pos, k_pos)        alibi, t5, kerple
+    4  attention  score = scores(q, k);  out = values(softmax, v)        shaw, transformer-xl, deberta, cope, fox
 
 The base class overrides none of them: it is NoPE (Kazemnejad et al. 2023, arXiv:2305.19466), a Transformer without
 position. A new encoding is one file with one final subclass; importing the file is the registration (`registry.py`).
 """
 
-import inspect
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from types import MappingProxyType
-from typing import Any, ClassVar, Literal, Self
+from functools import partial
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from gnomon.data import Tokenizer
 from gnomon.errors import BadValue, must_be, wrong
 from gnomon.glossary import message
 from gnomon.layout import Layout, Positions, check_layouts, layout_of, visible
-from gnomon.positions.ids import PositionIds
+from gnomon.positions.hooks import Acts, Projection, Side, Tables, wide
 from gnomon.shapes import Bool, Float, Int
 from gnomon.show import card, matrix_image
-
-Acts = Literal["nowhere", "input", "rotation", "score"]
-Tables = tuple[Float, ...] | None
 
 _REGISTRY: dict[str, type["PositionEncoding"]] = {}
 
@@ -49,7 +43,11 @@ class PositionEncoding(nn.Module):
     not_names: ClassVar[Mapping[str, str]] = {}  #: what people look for by name though it is an option -> how to ask
     options_elsewhere: ClassVar[Mapping[str, str]] = {}  #: other libraries' words for an option -> ours
     d_head: int = 0  #: the width of a head; 0 where a method is built for any
-    pair_width: ClassVar[int] = 1  #: numbers that `bias` holds at once for a pair of tokens, if more than one a head
+    d_model: int = 64  #: the width of the model; any number where a method does not ask for it
+    order_only: ClassVar[bool] = False  #: order and content count, and what a position's number is never does
+    pair_width: int = 1  #: numbers that `bias` or `scores` holds at once for a pair of tokens, if more than one a head
+    state_width: int = 0  #: numbers that `state` leaves in the cache for a token, in each layer
+    tiny: ClassVar[Mapping[str, Any]] = {}  #: options that fit a tiny model, where the defaults do not
     one_sided: bool = False  #: for causal attention only, the class or as it was built: ahead its numbers mean nothing
 
     def __init_subclass__(cls) -> None:
@@ -133,17 +131,34 @@ class PositionEncoding(nn.Module):
         """
         return None
 
-    def scores(self, q: Float, k: Float, q_at: Layout, k_at: Layout, ok: Bool, scale: float) -> Float:
-        """The scores themselves, (B, H, T, S), for methods whose position depends on content (Shaw, CoPE).
+    def of_layer(self, tables: Tables, n: int) -> Tables:
+        """Place 4: the tables of the n-th layer this encoding serves: those of `prepare`, and its parameters there."""
+        return tables
 
-        `ok` (B, 1, T, S) says who may be seen; masking is done by the caller. Overriding this leaves the fast kernels.
+    def project(self, tables: Tables, queries: Projection, keys: Projection) -> Tables:
+        """Place 4: a layer's tables once it has projected them as it projects its tokens (DeBERTa)."""
+        return tables
+
+    def state(self, x: Float, tables: Tables, at: Layout, held: tuple[Float, Layout] | None = None) -> Float | None:
+        """Place 4: what `scores` must know of each token besides its key: (B, N, T, W), cached beside k and v.
+
+        Made from what the layer reads, x (B, T, D) at `at`; held: the states of tokens read before, and where they sit.
+        Float32 or wider, 0 at padding, and a token's state depends on its own document alone.
         """
-        s = (q @ k.transpose(-1, -2)) * scale
-        b = self.bias_tensor(q_at, k_at, n_heads=q.shape[1], dtype=s.dtype)
+        return None
+
+    def scores(self, q: Side, k: Side, tables: Tables, ok: Bool, scale: float) -> Float:
+        """Place 4: the scores (B, H, T, S). `ok` (B, 1, T, S) says who may be seen; the caller hides the others.
+
+        Called with one block of the queries at a time, so it holds (T, S) numbers, never (T, S, C). What training
+        changes reaches it by `tables` and the states.
+        """
+        s = (q.x @ k.x.transpose(-1, -2)) * scale
+        b = self.bias_tensor(q.at, k.at, n_heads=q.x.shape[1], dtype=s.dtype)
         return s if b is None else s + b
 
-    def values(self, p: Float, v: Float, q_at: Layout, k_at: Layout) -> Float:
-        """The weighted sum of values, (B, H, T, C); methods with positions in the values (Shaw) override it."""
+    def values(self, p: Float, v: Float, tables: Tables, q_at: Layout, k_at: Layout) -> Float:
+        """Place 4: the weighted sum of values, (B, H, T, C), for methods with positions in the values (Shaw)."""
         return p @ v
 
     # ---------------------------------------------------------------- used alone, in anybody's model
@@ -154,13 +169,15 @@ class PositionEncoding(nn.Module):
         input     x (B, T, D)     -> x + vectors
         rotation  x (B, H, T, C)  -> x turned as queries are
         score     x (B, H, T, S)  -> scores + bias; queries are the last T of the S positions
+
+        What acts in attention needs queries, keys and values: give it to `gn.MultiHeadAttention` or `gn.attend`.
         """
+        if self.acts == "attention":
+            raise BadValue(f"{self.name} is no layer: it acts in attention, gn.MultiHeadAttention(...)(x, position)")
         shape = {
-            "nowhere": "any shape",
-            "input": "(batch, tokens, d_model)",
-            "rotation": "(batch, heads, tokens, d_head)",
+            "nowhere": "any shape", "input": "(batch, tokens, d_model)", "rotation": "(batch, heads, tokens, d_head)",
             "score": "(batch, heads, queries, keys)",
-        }[self.acts]
+        }[self.acts]  # fmt: skip
         if not isinstance(x, Tensor) or not x.is_floating_point():
             raise wrong(f"x, what {self.name} as a layer is given,", x, f"a floating-point tensor, {shape}")
         if self.acts == "nowhere":
@@ -249,10 +266,10 @@ class PositionEncoding(nn.Module):
 
     def _repr_html_(self) -> str:
         size = sum(p.numel() for p in self.parameters())
-        facts = {**_facts(type(self)), "built with": self.extra_repr(), "parameters": f"{size:,}"}
+        known = {**facts(type(self)), "built with": self.extra_repr(), "parameters": f"{size:,}"}
         matrix, caption = self.look()
         image = "" if matrix is None else matrix_image(matrix.double().cpu().numpy(), caption)
-        return card(self.name, facts, image, caption)
+        return card(self.name, known, image, caption)
 
     @torch.no_grad()
     def look(self, T: int = 64) -> tuple[Float | None, str]:
@@ -268,23 +285,36 @@ class PositionEncoding(nn.Module):
         if self.acts == "rotation":
             tables = self.prepare(at)
             return None if tables is None else tables[0][0, 0].T, f"first table of positions 0 to {T - 1} (across)"
+        if self.acts == "attention":
+            last = self.added(T)[0, :, -1]
+            return last, f"what each head (down) adds for keys 0 to {T - 1}, query {T - 1}, of a drawn text"
         b = self.bias_tensor(at.tokens(slice(-1, None)), at) if self.acts == "score" else None
         return None if b is None else b[0, :, 0], f"bias of each head (down) for keys 0 to {T - 1}, query {T - 1}"
+
+    def added(self, T: int, seed: int = 0, draws: int = 1) -> Float:
+        """Place 4: (draws, H, T, T) what an encoding adds to the scores of T tokens (queries down, keys across) of a
+        text whose vectors are drawn at random, from a normal distribution."""
+        rng, at = torch.Generator().manual_seed(seed), Layout.dense(draws, T)
+        H, C, D = self.heads(), self.d_head, self.d_model
+        x = torch.randn(draws, T, D, generator=rng)
+        weights = torch.randn(2, D, H * C, generator=rng) / D**0.5
+        queries, keys = (partial(_projected, weight=w, heads=H) for w in weights)
+        tables = self.project(self.of_layer(self.prepare(at), 0), queries, keys)
+        state, ok, scale = self.state(x, tables, at), visible(at, at, self.one_sided), C**-0.5
+        q, k = Side(queries(x), at, state), Side(keys(x), at, state)
+        plain: Float = q.x @ k.x.transpose(-1, -2) * scale
+        return self.scores(q, k, tables or (), ok, scale) - plain
 
     @classmethod
     def check_options(cls, options: Mapping[str, Any]) -> None:
         """Raise BadValue for options that are wrong whatever the model's sizes; the constructor checks the rest."""
 
-    @classmethod
-    def tiny(cls, **sizes: int) -> "Spec":
-        """A small valid setting for tests and demonstrations; override where the defaults do not fit a tiny model."""
-        return Spec(cls, MappingProxyType({}))
-
 
 #: where the hooks of a class take effect
 _PLACES: Mapping[str, Acts] = {
     "vectors": "input", "query": "rotation", "key": "rotation", "rotate": "rotation",
-    "read": "rotation", "bias": "score", "scores": "score", "values": "score",
+    "read": "rotation", "bias": "score", "of_layer": "attention", "project": "attention", "state": "attention",
+    "scores": "attention", "values": "attention",
 }  # fmt: skip
 
 
@@ -311,115 +341,22 @@ class NoPE(PositionEncoding):
     extrapolation = "fair to about 1.5 times"
 
 
-# -------------------------------------------------------------------- chosen, not yet built
+def _projected(x: Float, weight: Float, heads: int) -> Float:
+    """x (B, T, D) -> (B, H, T, C)."""
+    return (x @ weight).view(*x.shape[:2], heads, -1).transpose(1, 2)
 
 
-@dataclass(frozen=True)
-class Spec:
-    """An encoding chosen but not yet built: a class, its options, and a recipe for the positions that it reads, if any.
-    Two equal specs are the same choice."""
-
-    cls: type[PositionEncoding]
-    options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
-    positions: PositionIds | None = None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """How it is copied and pickled (and with it a model): a read-only mapping cannot be."""
-        return _spec, (self.cls, dict(self.options), self.positions)
-
-    @property
-    def name(self) -> str:
-        """The name it was chosen by."""
-        return self.cls.name
-
-    @property
-    def acts(self) -> Acts:
-        """Where it acts: nowhere, input, rotation or score."""
-        return self.cls.acts
-
-    def takes(self, option: str) -> bool:
-        """Whether its class has this option."""
-        return option in parameters_of(self.cls)
-
-    def build(self, **sizes: Any) -> PositionEncoding:
-        """Build the module. `sizes` are the model's (d_model, d_head, n_heads, causal, max_positions ...): the class
-        takes those its constructor names, options given by hand win. Random parameters come from a stream of their
-        own, so that the rest of a model starts with the same weights under every encoding."""
-        wanted = parameters_of(self.cls)
-        missing = [
-            p
-            for p, default in wanted.items()
-            if default is inspect.Parameter.empty and p not in {**sizes, **self.options}
-        ]
-        if missing:
-            raise BadValue(f"{self.name} needs {', '.join(missing)}; got {', '.join(sorted(sizes)) or 'nothing'}")
-        try:
-            return self._built(wanted, sizes)
-        except BadValue:
-            raise
-        except (TypeError, ValueError, ArithmeticError, RuntimeError) as error:  # what torch and Python say of it
-            raise BadValue(f"{self!r} cannot be built: {error}") from error
-
-    def _built(self, wanted: Mapping[str, Any], sizes: Mapping[str, Any]) -> PositionEncoding:
-        with forked_rng():
-            return self.cls(**{**{k: v for k, v in sizes.items() if k in wanted}, **self.options})
-
-    def fitted(self, tokenizer: Tokenizer) -> Self:
-        """The same choice, its recipe for positions fitted to a vocabulary."""
-        return self if self.positions is None else replace(self, positions=self.positions.fitted(tokenizer))
-
-    def with_options(self, **options: Any) -> Self:
-        """The same choice with options added, those already given by hand kept."""
-        known = parameters_of(self.cls)
-        more = {k: v for k, v in options.items() if k in known}
-        return replace(self, options=MappingProxyType({**more, **self.options}))
-
-    def __hash__(self) -> int:
-        return hash((self.cls, tuple(sorted((k, repr(v)) for k, v in self.options.items())), self.positions))
-
-    def __repr__(self) -> str:
-        recipe = {} if self.positions is None else {"positions": str(self.positions)}
-        return f"{self.name}({', '.join(f'{k}={v!r}' for k, v in {**self.options, **recipe}.items())})"
-
-    def _repr_html_(self) -> str:
-        return card(repr(self), _facts(self.cls))
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data for config.json; `get(**data)` brings it back."""
-        recipe = {} if self.positions is None else {"positions": self.positions.to_dict()}
-        return {"name": self.name, **self.options, **recipe}
-
-
-def _facts(cls: type[PositionEncoding]) -> dict[str, str]:
+def facts(cls: type[PositionEncoding]) -> dict[str, str]:
     """What a class says about its method, for people."""
-    kind = "relative" if cls.relative else "absolute"
+    kind = kind_of(cls)
     return {"paper": cls.paper, "acts": cls.acts, "kind": kind, "past the training length": cls.extrapolation}
 
 
-def _spec(cls: type[PositionEncoding], options: dict[str, Any], positions: PositionIds | None = None) -> Spec:
-    """A Spec from a plain dict of options."""
-    return Spec(cls, MappingProxyType(options), positions)
+def kind_of(cls: type[PositionEncoding]) -> str:
+    """relative, absolute, or contextual: what it knows of positions."""
+    return "contextual" if cls.order_only else "relative" if cls.relative else "absolute"
 
 
-@contextmanager
-def forked_rng() -> Iterator[None]:
-    """Draw from a stream derived from torch's seed, leaving torch's own where it was."""
-    devices = range(torch.cuda.device_count()) if torch.cuda.is_available() and torch.cuda.is_initialized() else []  # type: ignore[no-untyped-call]
-    with torch.random.fork_rng(devices=devices):
-        torch.manual_seed((torch.initial_seed() + 0x6E6F6D) % 2**63)
-        yield
-
-
-def parameters_of(cls: type[PositionEncoding]) -> dict[str, Any]:
-    """The constructor's parameters and their defaults; none for a class that has no constructor of its own."""
-    if cls.__init__ is nn.Module.__init__:
-        return {}
-    return {p.name: p.default for p in list(inspect.signature(cls.__init__).parameters.values())[1:]}
-
-
-def wide(dtype: torch.dtype) -> torch.dtype:
-    """The dtype in which positions are computed for tensors of `dtype`: float64 for float64, else float32."""
-    return torch.float64 if dtype == torch.float64 else torch.float32
-
-
-__all__ = ["Acts", "NoPE", "PositionEncoding", "Spec", "Tables", "forked_rng", "parameters_of", "wide"]
+__all__ = [
+    "Acts", "NoPE", "PositionEncoding", "Projection", "Side", "Tables", "facts", "kind_of", "wide",
+]  # fmt: skip

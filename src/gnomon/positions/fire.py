@@ -11,6 +11,7 @@ al. 2024); where the paper leaves a choice (absolute values of c and L, how the 
 """
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -18,7 +19,7 @@ from torch import Tensor, nn
 
 from gnomon.errors import BadValue, checked, must_be
 from gnomon.glossary import message
-from gnomon.positions.base import PositionEncoding, Spec
+from gnomon.positions.base import PositionEncoding
 from gnomon.shapes import Float, Int
 
 WIDTH = 32  #: of the network's hidden layer
@@ -33,6 +34,7 @@ class FIRE(PositionEncoding):
     paper = "Li et al. 2023, arXiv:2310.04418"
     acts = "score"
     extrapolation = "rises slowly"
+    tiny = MappingProxyType({"threshold": 4.0})  # what texts of a few tokens pass
     one_sided = True
     pair_width = 2 * WIDTH  # the network's input to each unit, and what comes out
 
@@ -56,11 +58,6 @@ class FIRE(PositionEncoding):
         """A threshold is right or wrong by itself."""
         if "threshold" in options:
             check_threshold(options["threshold"])
-
-    @classmethod
-    def tiny(cls, **sizes: int) -> Spec:
-        """A threshold that texts of a few tokens pass."""
-        return Spec(cls, {"threshold": 4.0})
 
     @torch.no_grad()
     def reset_parameters(self) -> None:

@@ -14,6 +14,7 @@ Up to L smooth is no position at all. A coefficient that does not fit sharpens t
 
 from collections.abc import Mapping
 from math import isfinite, log, log1p
+from types import MappingProxyType
 from typing import Any, Literal
 
 import torch
@@ -21,7 +22,7 @@ import torch
 from gnomon.errors import BadValue, checked, must_be
 from gnomon.glossary import message
 from gnomon.layout import Layout
-from gnomon.positions.base import PositionEncoding, Spec, Tables, wide
+from gnomon.positions.base import PositionEncoding, Tables, wide
 from gnomon.shapes import Float
 
 Growth = Literal["smooth", "steps"]
@@ -35,6 +36,7 @@ class LogScale(PositionEncoding):
     acts = "rotation"
     one_sided = True
     extrapolation = "further than none, where the coefficient fits"
+    tiny = MappingProxyType({"coefficient": 0.5, "length": 4})  # a scale that grows within a few tokens
 
     @checked
     def __init__(self, coefficient: float = 0.1, length: int = 8192, growth: Growth = "smooth") -> None:
@@ -74,11 +76,6 @@ class LogScale(PositionEncoding):
     def extra_repr(self) -> str:
         """Shown by print(module)."""
         return f"coefficient={self.coefficient:g}, length={self.length}, growth={self.growth}"
-
-    @classmethod
-    def tiny(cls, **sizes: int) -> Spec:
-        """A scale that grows within a few tokens."""
-        return Spec(cls, {"coefficient": 0.5, "length": 4})
 
 
 def _check(coefficient: float, length: int) -> None:

@@ -8,9 +8,10 @@ from typing import Any, Protocol, get_type_hints, runtime_checkable
 from gnomon.errors import BadValue, must_be, unknown
 from gnomon.glossary import synonyms
 from gnomon.positions import base
-from gnomon.positions.base import PositionEncoding, Spec, parameters_of
+from gnomon.positions.base import PositionEncoding
 from gnomon.positions.ids import position_ids
 from gnomon.positions.notation import call
+from gnomon.positions.spec import Spec, parameters_of
 
 
 def _kinds(cls: type[PositionEncoding]) -> dict[str, Any]:

@@ -135,8 +135,8 @@ def test_a_picture_is_shifted_along_each_axis_and_scaled_once():
 @pytest.mark.parametrize("name", [n for n in gn.positions.names() if n not in ("none", "learned")])
 def test_encodings_take_positions_between_whole_ones(name):
     torch.manual_seed(0)
-    spec = gn.positions.encoding(name).tiny(d_model=16, d_head=8, n_heads=2, max_positions=64)
-    model = gn.DecoderOnly(30, 16, 1, 2, position=gn.positions.get(name, **spec.options, positions="cape"))
+    small = gn.positions.encoding(name).tiny
+    model = gn.DecoderOnly(30, 16, 1, 2, position=gn.positions.get(name, **small, positions="cape"))
     loss = model(torch.randint(30, (2, 9))).square().mean()
     loss.backward()
     assert torch.isfinite(loss)

@@ -227,7 +227,7 @@ def _poison(cache: Cache) -> None:
     """Put NaN or huge numbers wherever the cache holds no token."""
     assert cache.at is not None
     empty, held = ~cache.at.real, len(cache)
-    for store, garbage in ((cache.k, float("nan")), (cache.v, 1e30)):
+    for store, garbage in ((cache.k, float("nan")), (cache.v, 1e30), (cache.state, float("nan"))):
         for x in store.values():
             x[:, :, :held].masked_fill_(empty[:, None, :, None], garbage)
             x[:, :, held:] = garbage

@@ -6,10 +6,11 @@ import torch
 
 from gnomon import positions
 from gnomon.audit.law import Evidence, law
-from gnomon.audit.subject import D_HEAD, N_HEADS, NotApplicable, Subject, joined
+from gnomon.audit.subject import D_HEAD, D_MODEL, N_HEADS, NotApplicable, Subject, joined
 from gnomon.errors import BadValue
-from gnomon.layout import Layout
+from gnomon.layout import Layout, visible
 from gnomon.positions import PositionEncoding, RoPE, get
+from gnomon.positions.base import Side
 from gnomon.shapes import Float, Int
 
 #: where float16 and bfloat16 stop counting by ones, and where float32 angles give way
@@ -47,6 +48,8 @@ def tables(position: PositionEncoding, at: Layout) -> Float:
     if position.acts == "score":
         bias = position.bias_tensor(at, n_heads=N_HEADS)
         parts += [] if bias is None else [bias]
+    if position.acts == "attention":
+        parts.append(_scores(position, at))
     if not parts:
         raise NotApplicable(f"{position.name} makes no tables")
     return joined(*parts)
@@ -61,6 +64,20 @@ def turned(position: PositionEncoding, x: Float, at: Layout) -> tuple[Float, Flo
         one = [at.tokens(slice(t, t + 1)) for t in range(at.shape[1])]
         pairs = [position.turned(x[:, :, t : t + 1], x[:, :, t : t + 1], where) for t, where in enumerate(one)]
         return torch.cat([q for q, _ in pairs], 2), torch.cat([k for _, k in pairs], 2)
+
+
+def _scores(position: PositionEncoding, at: Layout) -> Float:
+    """The scores of tokens at these places, all with the same vectors."""
+    x = torch.linspace(-1, 1, D_MODEL).expand(1, at.shape[1], -1)
+
+    def heads(x: Float) -> Float:
+        return x[..., : N_HEADS * D_HEAD].view(*x.shape[:2], N_HEADS, D_HEAD).transpose(1, 2)
+
+    tables = position.project(position.of_layer(None, 0), heads, heads)
+    side = Side(heads(x), at, position.state(x, tables, at))
+    wide = tuple(table.float() for table in tables or ())
+    with torch.autocast("cpu", enabled=False):  # as attention calls it
+        return position.scores(side, side, wide, visible(at, at), D_HEAD**-0.5)
 
 
 @law("casting moves no position", shown_by="sinusoidal, rope, alibi, t5")

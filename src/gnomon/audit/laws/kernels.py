@@ -8,7 +8,8 @@ from unittest.mock import patch
 import torch
 
 from gnomon.attention import kernels as fast
-from gnomon.attention.attend import attend, defines_score
+from gnomon.attention.attend import attend
+from gnomon.attention.dense import Content
 from gnomon.attention.multihead import MultiHeadAttention
 from gnomon.audit.law import Evidence, law
 from gnomon.audit.laws.caches import paddings
@@ -80,7 +81,7 @@ def can(kernel: str, position: PositionEncoding, case: Case) -> bool:
     bare = position.acts != "score" and case.window is None and dense
     if case.softcap is not None:
         return kernel == "content"
-    return not defines_score(position) and {
+    return position.acts != "attention" and {
         "plain": bare and not case.causal,
         "causal": bare and case.causal and case.at is case.k_at,
         "toeplitz": dense and not case.sink_tokens and (position.relative or position.acts != "score"),
@@ -95,10 +96,27 @@ def inputs(s: Subject, case: Case, n_kv_heads: int = 2) -> tuple[Float, Float, F
     return q, k, v
 
 
+def content(s: Subject, position: PositionEncoding, case: Case) -> Content | None:
+    """What an encoding that acts in attention reads besides queries and keys: drawn tokens of both sides."""
+    if position.acts != "attention":
+        return None
+    tables = position.project(position.of_layer(None, 0), *(projection(s, stream) for stream in (6, 7)))
+    sides = ((where.expand(B), stream) for where, stream in ((case.at, 4), (case.k_at, 5)))
+    states = (position.state(s.normal(*at.shape, D_MODEL, stream=stream), tables, at) for at, stream in sides)
+    return Content(tables or (), *states)
+
+
+def projection(s: Subject, stream: int) -> Callable[[Float], Float]:
+    """(B, T, D) -> (B, H, T, C), as a layer projects its tokens."""
+    weight = s.normal(D_MODEL, N_HEADS * D_HEAD, stream=stream)
+    return lambda x: (x @ weight).view(*x.shape[:2], N_HEADS, D_HEAD).transpose(1, 2)
+
+
 def forward(s: Subject, position: PositionEncoding, case: Case, kernel: str | None) -> Float:
     """What this kernel computes."""
     q, k, v = inputs(s, case)
-    return attend(q, k, v, position, case.at, case.k_at, **case.how(), kernel=kernel)
+    beside = content(s, position, case)
+    return attend(q, k, v, position, case.at, case.k_at, **case.how(), kernel=kernel, content=beside)
 
 
 def backward(s: Subject, position: PositionEncoding, case: Case, kernel: str | None) -> Float:
@@ -107,7 +125,8 @@ def backward(s: Subject, position: PositionEncoding, case: Case, kernel: str | N
     sinks = None if case.sinks is None else case.sinks.clone().requires_grad_()
     position.zero_grad()
     with torch.enable_grad():
-        out = attend(q, k, v, position, case.at, case.k_at, **{**case.how(), "sinks": sinks}, kernel=kernel)
+        how = {**case.how(), "sinks": sinks, "content": content(s, position, case)}
+        out = attend(q, k, v, position, case.at, case.k_at, **how, kernel=kernel)
         torch.autograd.backward((out * s.normal(*out.shape, stream=9)).sum())
     learned = (q, k, v, *position.parameters(), *(() if sinks is None else (sinks,)))
     return joined(*(torch.zeros_like(x) if x.grad is None else x.grad for x in learned))
@@ -118,7 +137,7 @@ def compared(s: Subject, what: Callable[..., Float]) -> Evidence:
     position = s.encoding()
     got: list[Float] = []
     want: list[Float] = []
-    heads = N_HEADS if position.acts == "score" or defines_score(position) else 1
+    heads = N_HEADS if position.acts in ("score", "attention") else 1
     for case in cases(s):
         truth = what(s, position, case, "dense")
         got.append(what(s, position, case, None))
@@ -180,7 +199,7 @@ def pair_by_pair(position: PositionEncoding, at: Layout, k_at: Layout, case: Cas
 def attention_is_its_equation(s: Subject) -> Evidence:
     """softmax(q . k * scale + bias) . v over what is visible, head by head, capped and with a sink where told so."""
     position, x = s.encoding(), s.normal(1, 9, D_MODEL)
-    if defines_score(position):
+    if position.acts == "attention":
         raise NotApplicable(f"{position.name} defines the score itself")
     adorned = {"qk_norm": True, "softcap": 2.0, "sinks": True, "window": 3, "sink_tokens": 1}
     both = [attention_of(s), attention_of(s, **adorned), attention_of(s, qk_norm="joint")]
@@ -261,7 +280,8 @@ def nothing_seen_is_0(s: Subject) -> Evidence:
         if kernel is None or can(kernel, position, case):
             q, k, v = (x.requires_grad_() for x in inputs(s, case))
             with torch.enable_grad():
-                out = attend(q, k, v, position, blind, at, causal=s.causal, kernel=kernel)
+                beside = content(s, position, case)
+                out = attend(q, k, v, position, blind, at, causal=s.causal, kernel=kernel, content=beside)
                 torch.autograd.backward((out * s.normal(*out.shape, stream=9)).sum())
             sent = joined(*(x.grad[1] for x in (q, k, v) if x.grad is not None))
             got += [out[1], sent, out[::2]]
@@ -287,8 +307,12 @@ def with_garbage(s: Subject, position: PositionEncoding, case: Case, kernel: str
     q, k, v = inputs(s, case)
     for x, where in ((q, case.at), (k, case.k_at), (v, case.k_at)):
         x.masked_fill_(~where.real[:, None, :, None], garbage).requires_grad_()
+    beside = content(s, position, case)
+    for state, where in () if beside is None else ((beside.q, case.at), (beside.k, case.k_at)):
+        if state is not None:
+            state.masked_fill_(~where.real[:, None, :, None], garbage)
     with torch.enable_grad():
-        out = attend(q, k, v, position, case.at, case.k_at, causal=case.causal, kernel=kernel)
+        out = attend(q, k, v, position, case.at, case.k_at, causal=case.causal, kernel=kernel, content=beside)
         out = out.masked_fill(~case.at.real[:, None, :, None], 0.0)
         torch.autograd.backward((out * s.normal(*out.shape, stream=9)).sum())
     return joined(out, *(x.grad for x in (q, k, v) if x.grad is not None))
