@@ -22,7 +22,7 @@ FIELDS = re.compile(r"\{(\w+)[^}]*\}")
 def test_each_text_of_a_group_is_there_in_every_language_with_the_same_fields(group):
     wrong = []
     for key, texts in glossary()[group].items():
-        fields = {tuple(sorted(FIELDS.findall(text))) for text in texts.values()}
+        fields = {frozenset(FIELDS.findall(text)) for text in texts.values()}
         same = group == "phrases" or len(fields) == 1  # a phrase has no fields: its braces are its own
         if (
             list(texts) != list(LANGUAGES)
@@ -80,13 +80,30 @@ def test_fields_are_filled_in():
         (-0.25, "+.3f", "-0.250", "-0,250"),
         (1.2e-7, ".1e", "1.2e-07", "1,2e-07"),
         (9999999, "", "9_999_999", "9_999_999"),
-        (0.125, ".1%", "12.5%", "12,5%"),
+        (0.125, ".1%", "12.5 %", "12,5 %"),
+        (0.45, ".0%", "45 %", "45 %"),
+        (438512.0, ".4g", "438_500", "438_500"),
+        (4.385e5, ".4g", "438_500", "438_500"),
+        (1.2e-7, ".3g", "1.2e-07", "1,2e-07"),
         (float("inf"), "", "inf", "inf"),
     ],
 )
 def test_a_number_is_written_as_its_language_writes_numbers(x, spec, english, spanish):
     assert numeral(x, spec) == english.replace("_", "\u202f")
     assert numeral(x, spec, "es") == numeral(x, spec, "pt") == spanish.replace("_", "\u202f")
+
+
+@pytest.mark.parametrize(
+    ("count", "english", "spanish"),
+    [
+        (1, "in 1 document (1 of them", "en 1 documento (1 de"),
+        (2, "in 2 documents (2 of them", "en 2 documentos (2 de"),
+    ],
+)
+def test_a_noun_goes_with_its_number(count, english, spanish):
+    fields = {"name": "t", "megabytes": 1.0, "documents": count, "held": count, "sha256": "0"}
+    assert english in words("lab")("plan_text", **fields)
+    assert spanish in words("lab", "es")("plan_text", **fields)
 
 
 def test_what_is_no_number_keeps_its_points():

@@ -1,9 +1,10 @@
 """The words of Gnomon in English, Spanish and Portuguese, kept in one file.
 
 `glossary.json` holds them as group -> key -> language -> text; pictures, commands, documentation and explorer read it,
-so that a thing has one name per language everywhere. Texts may hold `{name}` fields to be filled in; a number that
-fills one is written as its language writes numbers. The group "phrases" holds what other files say in English, by that
-English itself: what an encoding is expected to do, the name of a law. A phrase that is not there stays English.
+so that a thing has one name per language. Texts may hold `{name}` fields to be filled in: a number is written as its
+language writes numbers, and `{n:row|rows}` is the noun that goes with it. The group "phrases" holds what other
+files say in English, by that English itself: what an encoding is expected to do, the name of a law. A phrase that is
+not there stays English.
 """
 
 import json
@@ -20,6 +21,7 @@ from gnomon.errors import unknown
 Language = Literal["en", "es", "pt"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 SPACE = "\u202f"  #: between groups of three digits: narrow, and no line breaks there
+LARGE = 1e15  #: from here on a number keeps its exponent
 NUMERAL = re.compile(r"(?<![\w.])(\d+)(?:\.(\d+))?(?![\w.]*\.\d)")
 
 
@@ -107,12 +109,17 @@ def synonyms() -> dict[str, str]:
 def numeral(x: float, spec: str = "", lang: str = "en") -> str:
     """A number in digits: groups of three apart by a narrow space, and a decimal comma in Spanish and Portuguese.
 
-    spec  how `format` writes it
+    spec  how `format` writes it; a share in percent has a space before its sign, and large numbers have no exponent
 
-    >>> numeral(1234.5, ".2f", "es")
-    '1\u202f234,50'
+    >>> numeral(1234.5, ".2f", "es"), numeral(438512.0, ".4g"), numeral(0.125, ".1%", "pt")
+    ('1\u202f234,50', '438\u202f500', '12,5 %')
     """
-    return localized(format(x, spec), lang)
+    if spec.endswith("%"):
+        return f"{numeral(100 * x, f'{spec[:-1]}f', lang)} %"
+    text = format(x, spec)
+    if "e+" in text and not spec.endswith("e") and abs(x) < LARGE:
+        text = format(float(text), ".0f")
+    return localized(text, lang)
 
 
 def localized(text: str, lang: str) -> str:
@@ -142,7 +149,11 @@ class _Fill(string.Formatter):
         self.lang = lang
 
     def format_field(self, value: Any, format_spec: str) -> str:
-        """One field: a number in the language's digits, anything else as Python writes it."""
+        """One field: a number in the language's digits, anything else as Python writes it. `{n:document|documents}` is
+        the noun for n of them."""
+        if "|" in format_spec:
+            singular, plural = format_spec.split("|")
+            return singular if value in (1, "1") else plural
         if isinstance(value, int | float) and not isinstance(value, bool):
             return numeral(value, format_spec, self.lang)
         return format(value, format_spec)

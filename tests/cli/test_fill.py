@@ -30,7 +30,9 @@ def test_the_best_guesses_are_listed_for_each_gap(folder):
     best, *gaps = run(folder, "a[MASK]b[MASK]", "--top", 3).stdout.rstrip("\n").split("\n\n")
     assert best == f"a{first[0].text}b{second[0].text}"
     for gap, guesses in zip(gaps, (first, second), strict=True):
-        assert [line.split() for line in gap.splitlines()] == [[f"{g.probability:.2%}", g.token] for g in guesses]
+        assert [line.split() for line in gap.splitlines()] == [
+            [f"{100 * g.probability:.2f}", "%", g.token] for g in guesses
+        ]
 
 
 def test_guesses_for_programs(folder):

@@ -71,3 +71,11 @@ def test_a_mistake_is_one_line_and_exit_2(arguments, message):
     result = CliRunner().invoke(cli, ["order", *arguments])
     assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1)
     assert message in result.stderr
+
+
+@pytest.mark.parametrize("command", [("order", "--position", "rope", "--lang", "pt"), ("positions", "--lang", "es")])
+def test_a_narrow_terminal_gets_no_wider_lines(command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    result = CliRunner().invoke(cli, command)
+    assert result.exit_code == 0, result.output
+    assert [line for line in result.output.splitlines() if len(line) > 60] == []

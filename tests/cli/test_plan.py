@@ -22,7 +22,7 @@ def planned(*arguments):
 
 def test_gpt2_small_tied_and_untied():
     shown = run("gpt2-small").replace("\u202f", " ")
-    for number in ("38 597 376", "124 439 808", "163 037 184", "+31.0%", "75.5 MB"):
+    for number in ("38 597 376", "124 439 808", "163 037 184", "+31.0 %", "75.5 MB"):
         assert number in shown
 
 
@@ -74,6 +74,12 @@ def test_settings_may_stand_in_a_file(tmp_path):
     report = planned("mini-gpt", "--config", str(file), "--set", "n_heads=8")
     assert (report["config"]["n_layers"], report["config"]["n_heads"]) == (1, 8)
     assert report["config"]["position"] == {"name": "rope", "base": 5e5}
+
+
+def test_options_of_position_go_to_the_encoding_that_is_chosen_or_the_presets():
+    base = ["--set", "position.base=5000"]
+    assert planned("mini-llama", *base)["config"]["position"] == {"name": "rope", "base": 5000}
+    assert planned("mini-gpt", "--position", "rope", *base)["config"]["position"] == {"name": "rope", "base": 5000}
 
 
 def test_contexts_and_rows_are_those_asked_for():

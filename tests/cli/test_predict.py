@@ -70,7 +70,7 @@ def test_on_a_terminal_the_whole_text_is_shown_in_colours(spans, monkeypatch):
 def test_classes_come_with_probabilities(classes):
     expected = classify(gn.load(classes), TEXT)
     lines = [line.split() for line in run(classes, TEXT).stdout.splitlines()]
-    assert lines == [[label, f"{probability:.2%}"] for label, probability in expected]
+    assert lines == [[label, f"{100 * probability:.2f}", "%"] for label, probability in expected]
     found = json.loads(run(classes, TEXT, "--json").stdout)
     assert found["label"] == expected[0][0]
     assert [c["probability"] for c in found["classes"]] == pytest.approx([p for _, p in expected])

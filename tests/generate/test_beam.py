@@ -479,14 +479,14 @@ def test_a_tree_shows_what_was_looked_into(markov):
     """Width 2: A and B; then A END, and B C and A A go on; then B C END and, worth less, A A END."""
     out = generate(markov(BIGRAMS, 5), [START], strategy=Beam(2, n_best=2), eos_ids=[END], max_new_tokens=6)[0]
     assert draw(out.tree).splitlines() == [
-        "├─ 1  60.0%",
-        "│  ├─ 4  60.0%  #2 -0.511 (eos)",
-        "│  └─ 1 4  40.0%  -0.646 (eos)",
-        "└─ 2 3 4  40.0%  #1 -0.350 (eos)",
+        "├─ 1  60.0 %",
+        "│  ├─ 4  60.0 %  #2 -0.511 (eos)",
+        "│  └─ 1 4  40.0 %  -0.646 (eos)",
+        "└─ 2 3 4  40.0 %  #1 -0.350 (eos)",
     ]
     plain = draw(out.tree, ascii=True)
     assert plain.isascii()
-    assert plain.splitlines()[1] == "|  |- 4  60.0%  #2 -0.511 (eos)"
+    assert plain.splitlines()[1] == "|  |- 4  60.0 %  #2 -0.511 (eos)"
 
 
 def test_a_tree_marks_what_was_given_up(markov):
@@ -494,18 +494,18 @@ def test_a_tree_marks_what_was_given_up(markov):
     table = {0: {1: 0.6, 2: 0.4}, 1: {3: 0.45, 4: 0.55}, 2: dict.fromkeys(range(1, 6), 0.2), 3: {3: 1}, 4: {4: 1}}
     out = generate(markov(table, 6), [0], strategy=Beam(2), max_new_tokens=3)[0]
     assert draw(out.tree).splitlines() == [
-        "├─ 1  60.0%",
-        "│  ├─ 4 4  55.0%  #1 -0.370 (length)",
-        "│  └─ 3 3  45.0%  -0.436 (length)",
-        "└─ 2  40.0%  ×",
+        "├─ 1  60.0 %",
+        "│  ├─ 4 4  55.0 %  #1 -0.370 (length)",
+        "│  └─ 3 3  45.0 %  -0.436 (length)",
+        "└─ 2  40.0 %  ×",
     ]
 
 
 def test_a_tree_says_what_is_hardly_probable_and_keeps_to_ascii():
     nodes = (Node(-1, 32, -0.0001, 0.0), Node(-1, 195, -9.0, -1.5, "eos"))
     bytes_ = Tokenizer.bytes()
-    assert draw(Tree(nodes), bytes_, ascii=True).splitlines() == ["|- _  100.0%  x", "`- \\xc3  <0.1%  -1.500 (eos)"]
-    assert draw(Tree(nodes), bytes_).splitlines() == ["├─ ␣  100.0%  ×", "└─ \\xc3  <0.1%  -1.500 (eos)"]
+    assert draw(Tree(nodes), bytes_, ascii=True).splitlines() == ["|- _  100.0 %  x", "`- \\xc3  <0.1 %  -1.500 (eos)"]
+    assert draw(Tree(nodes), bytes_).splitlines() == ["├─ ␣  100.0 %  ×", "└─ \\xc3  <0.1 %  -1.500 (eos)"]
 
 
 def test_a_tree_has_its_languages_numbers_and_reasons_and_its_texts_as_they_are():
@@ -514,13 +514,13 @@ def test_a_tree_has_its_languages_numbers_and_reasons_and_its_texts_as_they_are(
         Node(0, ord("."), 0.0, 0.0),
         Node(1, ord("5"), 0.0, -1.5, "eos", 1),
     )
-    assert draw(Tree(nodes), Tokenizer.bytes(), lang="es") == "└─ 1.5  50,0%  #1 -1,500 (fin de texto)"
+    assert draw(Tree(nodes), Tokenizer.bytes(), lang="es") == "└─ 1.5  50,0 %  #1 -1,500 (fin de texto)"
 
 
 def test_a_tree_of_text_shows_the_text(scripted):
     model = scripted(b"abc")
     out = generate(model, [0], strategy=Beam(1))[0]
-    assert draw(out.tree, model.tokenizer) == "└─ abc<|endoftext|>  100.0%  #1 +0.000 (eos)"
+    assert draw(out.tree, model.tokenizer) == "└─ abc<|endoftext|>  100.0 %  #1 +0.000 (eos)"
 
 
 # ------------------------------------------------------------------ mistakes

@@ -43,7 +43,7 @@ def command(run: Path, text: str, top: int, device: str, threads: int | None, la
 
 
 def _written(guesses: "list[Guess]", lang: str) -> str:
-    return "\n".join(f"  {numeral(guess.probability, '.2%', lang):>7}  {guess.token}" for guess in guesses)
+    return "\n".join(f"  {numeral(guess.probability, '.2%', lang):>8}  {guess.token}" for guess in guesses)
 
 
 __all__ = ["command"]

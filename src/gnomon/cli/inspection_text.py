@@ -107,13 +107,13 @@ def _numbers(values: list[float], w: Words) -> str:
 
 
 def _looks(names: list[str], found: list[tuple[int, float]], layer: int, w: Words) -> str:
-    looks = "   ".join(f"{key} {names[key]} {weight:.0%}" for key, weight in found)
+    looks = "   ".join(f"{key} {names[key]} {w.number(weight, '.0%')}" for key, weight in found)
     return f"    {w('layer_number', number=layer + 1):<9} {looks}"
 
 
 def _guess(guess: "Candidate", w: Words) -> str:
     probability, logit = w.number(guess.probability, ".3%"), w.number(guess.logit, "+.3f")
-    return f"    {probability:>8}  {logit:>8}  {guess.id:>6}  {guess.token}"
+    return f"    {probability:>9}  {logit:>8}  {guess.id:>6}  {guess.token}"
 
 
 __all__ = ["written"]

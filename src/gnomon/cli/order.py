@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gnomon.cli.options import import_option, json_option, lang_option, seed_option
-from gnomon.cli.output import print_json
+from gnomon.cli.output import columns, print_json
 from gnomon.errors import BadValue
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gnomon.plots.word_order import Order
 
 FORMULAS = ("", "|A(b)-P A(a) P'|", "|f(b)-P f(a)|", "|mean f(b)-f(a)|")  # under the columns' names
+WIDE, NARROW = 18, 14  # of a column; narrow ones have no room for formulas
 
 
 @click.command("order")
@@ -70,17 +71,21 @@ def _written(shown: "Order") -> str:
     from gnomon.plots.word_order import SIZES
 
     w, a = words("order", shown.lang), shown.a
-    rows = [tuple(w(key) for key in ("position", "scores", "outputs", "pooled")), FORMULAS]
+    cell = WIDE if columns() >= 3 + 12 + 3 * WIDE else NARROW
+    rows = [tuple(w(key) for key in ("position", "scores", "outputs", "pooled"))] + [FORMULAS] * (cell == WIDE)
     rows += [(c.position, *(w.number(x, ".1e") for x in (c.scores, c.outputs, c.pooled))) for c in shown.comparisons]
     return "\n".join(
         [
-            f"a  {a.text}",
-            f"b  {shown.b.text}",
-            "   " + _same_tokens(shown, w),
+            _wrapped(a.text, "a  "),
+            _wrapped(shown.b.text, "b  "),
+            _wrapped(_same_tokens(shown, w), "   "),
             "",
             _wrapped(w("stack", layers=shown.layers, width=SIZES["d_model"], seed=shown.seed)),
             "",
-            *(f"   {name:<12}{scores:>18}{outputs:>18}{pooled:>18}" for name, scores, outputs, pooled in rows),
+            *(
+                f"   {name:<12}{scores:>{cell}}{outputs:>{cell}}{pooled:>{cell}}"
+                for name, scores, outputs, pooled in rows
+            ),
             "",
             _wrapped(w("blind")),
             *([_wrapped(w("sees"))] if any(c.position != "none" for c in shown.comparisons) else []),
@@ -88,7 +93,7 @@ def _written(shown: "Order") -> str:
             _wrapped(w("causal")),
             "",
             *(
-                f"   {w('layers', count=n):<12}{w.number(difference, '.1e'):>18}"
+                f"   {w('layers', count=n):<12}{w.number(difference, '.1e'):>{cell}}"
                 for n, difference in shown.causal.items()
             ),
             "",
@@ -107,8 +112,8 @@ def _same_tokens(shown: "Order", w: "Words") -> str:
     return w("same_tokens", count=len(a.ids), one=one, n_one=n_one, other=other, n_other=n_other)
 
 
-def _wrapped(text: str) -> str:
-    return textwrap.fill(text, 100)
+def _wrapped(text: str, first: str = "") -> str:
+    return textwrap.fill(text, columns(), initial_indent=first, subsequent_indent=" " * len(first))
 
 
 __all__ = ["command"]

@@ -1,7 +1,8 @@
-"""What commands print for programs: exactly one JSON object, with the version of its shape."""
+"""What commands print: for programs exactly one JSON object, with the version of its shape; for people, how wide."""
 
 import json
 import math
+import shutil
 from collections.abc import Mapping
 from dataclasses import asdict
 from numbers import Integral, Real
@@ -42,6 +43,11 @@ def print_json(payload: Mapping[str, object]) -> None:
     click.echo(json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False))
 
 
+def columns(most: int = 100) -> int:
+    """How wide text may be: the terminal (or COLUMNS), but no wider than `most`; `most` where neither says."""
+    return min(most, shutil.get_terminal_size((most, 24)).columns)
+
+
 def measures_json(evaluation: "Evaluation") -> dict[str, object]:
     """An evaluation's values by name, the number of its targets, and under "measures" the intervals with them."""
     from gnomon.train.evaluation import metric_name
@@ -54,4 +60,4 @@ def measures_json(evaluation: "Evaluation") -> dict[str, object]:
     }
 
 
-__all__ = ["SCHEMA_VERSION", "measures_json", "print_json"]
+__all__ = ["SCHEMA_VERSION", "columns", "measures_json", "print_json"]

@@ -46,7 +46,10 @@ def command(
     """
     from gnomon.models.plan import plan
 
-    changes = plain_settings(config_file, settings) | ({} if position is None else {"position": position})
+    changes = plain_settings(config_file, settings)
+    if position is not None:
+        options = changes.get("position")
+        changes["position"] = {**options, "name": position} if isinstance(options, Mapping) else position
     planned = plan(preset, **changes)
     report = _report(preset, planned, list(contexts) or planned.contexts(), batch)
     if as_json:

@@ -1,20 +1,17 @@
 """`gnomon positions`: the encodings there are, as the registry has them."""
 
+import textwrap
 from typing import Any
 
 import click
 
 from gnomon.cli.options import import_option, json_option, lang_option
-from gnomon.cli.output import print_json
+from gnomon.cli.output import columns, print_json
 from gnomon.glossary import Words, translated, words
 
-SIZES = {
-    "d_model": 512,
-    "d_head": 64,
-    "n_heads": 8,
-    "n_layers": 6,
-    "max_positions": 2048,
-}  # of the model whose parameters are counted
+#: of the model whose parameters are counted
+SIZES = {"d_model": 512, "d_head": 64, "n_heads": 8, "n_layers": 6, "max_positions": 2048}
+WIDEST = 200  # columns of a table that goes into a file or a pipe
 TITLES = ("name", "acts_at", "kind", "parameters", "extrapolation", "paper")
 
 
@@ -35,10 +32,11 @@ def command(markdown: bool, lang: str, as_json: bool) -> None:
         return
     w = words("positions", lang)
     rows = [tuple(w(title) for title in TITLES), *(_cells(row, w, markdown) for row in found)]
-    click.echo(_markdown(rows) if markdown else _columns(rows))
+    click.echo(_markdown(rows) if markdown else _listed(rows, columns(WIDEST)))
     if not markdown:
         sizes = ", ".join(f"{name} {n}" for name, n in SIZES.items())
-        click.echo("\n" + w("sizes", sizes=sizes, example="position=gn.positions.get('rope', base=1e6)"))
+        about = w("sizes", sizes=sizes, example="position=gn.positions.get('rope', base=1e6)")
+        click.echo("\n" + "\n".join(textwrap.fill(line, columns()) for line in about.splitlines()))
 
 
 def listing() -> list[dict[str, Any]]:
@@ -86,9 +84,18 @@ def _cells(row: dict[str, Any], w: Words, plain: bool) -> tuple[str, ...]:
     return row["name"], w(row["acts"]), kind, parameters, translated(row["extrapolation"], w.lang), row["paper"]
 
 
-def _columns(rows: list[tuple[str, ...]]) -> str:
+def _listed(rows: list[tuple[str, ...]], width: int) -> str:
+    """A line for each encoding, or a paragraph where lines would be wider than this."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(TITLES))]
-    return "\n".join("  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows)
+    lines = ["  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
+    if max(map(len, lines)) <= width:
+        return "\n".join(lines)
+    titles, *body = rows
+    about = [(name, "; ".join(map(": ".join, zip(titles[1:], cells, strict=True)))) for name, *cells in body]
+    indent = "    "
+    return "\n".join(
+        f"{name}\n{textwrap.fill(text, width, initial_indent=indent, subsequent_indent=indent)}" for name, text in about
+    )
 
 
 def _markdown(rows: list[tuple[str, ...]]) -> str:

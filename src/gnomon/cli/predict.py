@@ -96,7 +96,7 @@ def _classes(run: Path, model: "Model", text: str, lang: str, as_json: bool) -> 
         return
     width = max(len(label) for label, _ in found[:SHOWN])
     click.echo(
-        "\n".join(f"{label:<{width}}  {numeral(probability, '.2%', lang):>7}" for label, probability in found[:SHOWN])
+        "\n".join(f"{label:<{width}}  {numeral(probability, '.2%', lang):>8}" for label, probability in found[:SHOWN])
     )
 
 

@@ -14,7 +14,7 @@ from gnomon.data import Tokenizer
 from gnomon.errors import BadInput, BadValue
 from gnomon.layout import Layout
 from gnomon.models import PRESETS, Model, ModelConfig, preset
-from gnomon.models.config import as_position
+from gnomon.models.config import as_position, overlaid
 from gnomon.tasks import Kind, find
 from gnomon.train import TrainConfig
 from gnomon.train.memory_estimate import check_memory
@@ -100,10 +100,8 @@ def make_model(settings: TrainSettings, tokenizer: Tokenizer, device: torch.devi
     base = settings.base
     changes = {"vocab_size": tokenizer.vocab_size, **settings.model}
     if settings.position:
-        own = base.get("position", "rope")
-        own = {"name": own} if isinstance(own, str) else own  # its options go with its name
-        changes["position"] = settings.position if "name" in settings.position else {**own, **settings.position}
-    config = _long_enough(ModelConfig.from_dict({**base, **changes}).fitted(tokenizer), settings)
+        changes["position"] = settings.position
+    config = _long_enough(ModelConfig.from_dict(overlaid(base, changes)).fitted(tokenizer), settings)
     check_memory(config, settings.train, device)
     torch.manual_seed(settings.train.seed)
     model = settings.kind.new_model(config)

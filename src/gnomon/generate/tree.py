@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from math import exp
 
 from gnomon.data import Tokenizer
-from gnomon.glossary import localized, numeral, translated
+from gnomon.glossary import numeral, translated
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def _text(ids: list[int], tokenizer: Tokenizer | None) -> str:
 
 def _percent(logprob: float, lang: str) -> str:
     chance = exp(logprob)
-    return localized("<0.1%" if chance < 0.0005 else f"{chance:.1%}", lang)
+    return "<" * (chance < 0.0005) + numeral(max(chance, 0.001), ".1%", lang)
 
 
 def _ending(node: Node, after: list[int], strokes: Strokes, lang: str) -> str:

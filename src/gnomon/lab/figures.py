@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from gnomon.glossary import Words, words
+from gnomon.glossary import Words, numeral, words
 from gnomon.lab.analysis import FLAT, EncodingResult
 from gnomon.lab.report import LabReport
 
@@ -106,7 +106,7 @@ def by_position(report: LabReport, size: tuple[float, float] = WIDE, lang: str =
         for line in lines:
             axes.plot(line.x, line.y, color=line.colour, marker=line.marker, markersize=3.2, lw=1.7, zorder=3)
         axes.set_ylabel(w("positions_y"))
-        axes.yaxis.set_major_formatter(lambda y, _: f"{100 * (y - 1):+.0f} %".replace("-", "−").replace("+0 ", "0 "))
+        axes.yaxis.set_major_formatter(lambda y, _: numeral(y - 1, "+.0%").replace("-", "−").replace("+0 ", "0 "))
         ticks = [2**k for k in range(2, longest.bit_length())]
         ticks = ticks if size[0] > NARROW[0] else ticks[1::2]
         axes.set_xticks(ticks, [w.number(n) for n in ticks])

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from gnomon.glossary import Words, translated, words
+from gnomon.glossary import Words, numeral, translated, words
 from gnomon.lab.analysis import BREAKS, FLAT, EncodingResult, Kind, holds_until, published_kind
 from gnomon.lab.bootstrap import Interval
 from gnomon.lab.published import CURVES
@@ -15,8 +15,8 @@ ENGLISH = words("lab")
 
 def percent(share: float, w: Words = ENGLISH) -> str:
     """A signed share as people write it: +4.2 %, −0.3 %, 0.0 %."""
-    text = _signed(share, w)
-    return f"{text[1:] if text[1:] == w.number(0.0, '.1f') else text} %"
+    text = w.number(share, "+.1%").replace("-", "−")
+    return text[1:] if text[1:] == w.number(0.0, ".1%") else text
 
 
 def percents(interval: Interval, w: Words = ENGLISH) -> str:
@@ -33,7 +33,7 @@ def _signed(share: float, w: Words) -> str:
 
 def whole(share: float) -> str:
     """A share in whole percent: 5 %."""
-    return f"{100 * share:.0f} %"
+    return numeral(share, ".0%")
 
 
 def ranked(places: tuple[Place, ...]) -> str:

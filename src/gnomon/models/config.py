@@ -319,7 +319,17 @@ def preset(name: str, /, **changes: Any) -> ModelConfig:
     must_be("name", name, str, "such as 'mini-gpt'")
     if name not in PRESETS:
         raise unknown("preset", name, PRESETS)
-    return ModelConfig.from_dict({**PRESETS[name], **changes})
+    return ModelConfig.from_dict(overlaid(PRESETS[name], changes))
+
+
+def overlaid(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with `changes` laid over them. Options of a position that have no name are those of the base's."""
+    position = changes.get("position")
+    if not isinstance(position, Mapping) or not position or "name" in position:
+        return {**base, **changes}
+    own = base.get("position", "rope")
+    own = {"name": own} if isinstance(own, str) else own  # its options go with its name
+    return {**base, **changes, "position": {**own, **position}}
 
 
 def presets() -> dict[str, ModelConfig]:
@@ -328,6 +338,6 @@ def presets() -> dict[str, ModelConfig]:
 
 
 __all__ = [
-    "PRESETS", "Architecture", "HeadKind", "ModelConfig", "Pooling", "Position", "Settings", "as_position", "preset",
-    "presets",
+    "PRESETS", "Architecture", "HeadKind", "ModelConfig", "Pooling", "Position", "Settings", "as_position", "overlaid",
+    "preset", "presets",
 ]  # fmt: skip

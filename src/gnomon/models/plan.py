@@ -12,7 +12,7 @@ import torch
 from gnomon.attention.multihead import head_width
 from gnomon.errors import must_be
 from gnomon.models.architectures import build
-from gnomon.models.config import ModelConfig, preset
+from gnomon.models.config import ModelConfig, overlaid, preset
 
 #: part -> a piece of the parameter's name that tells it; the first that fits
 PARTS: Mapping[str, tuple[str, ...]] = {
@@ -90,7 +90,7 @@ def plan(config: ModelConfig | str, **changes: Any) -> Plan:
     if isinstance(config, str):
         config = preset(config, **changes)
     elif changes:
-        config = ModelConfig.from_dict({**config.to_dict(), **changes})
+        config = ModelConfig.from_dict(overlaid(config.to_dict(), changes))
     counts = {tied: _count(replace(config, tied=tied)) for tied in (True, False)}
     parts = counts[config.tied]
     return Plan(config, parts, *(sum(counts[tied].values()) for tied in (True, False)))

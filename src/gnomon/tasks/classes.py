@@ -26,7 +26,7 @@ from gnomon.data.python_source import python_functions
 from gnomon.data.table import Example, distinct, divided, read_table
 from gnomon.errors import BadInput, BadValue
 from gnomon.generate import evaluating
-from gnomon.glossary import message
+from gnomon.glossary import message, numeral
 from gnomon.models import EncoderOnly, Model, ModelConfig, build
 from gnomon.models.inputs import pad_rows
 from gnomon.tasks.kind import Kind
@@ -201,7 +201,7 @@ class Classes:
         lines = []
         for text, label in self.held_out[:: max(1, len(self.held_out) // SHOWN)][:SHOWN]:
             predicted, probability = classify(model, text, self.config.length)[0]
-            lines.append(f"{label}: {' '.join(text.split())[:LETTERS]} -> {predicted} ({probability:.0%})")
+            lines.append(f"{label}: {' '.join(text.split())[:LETTERS]} -> {predicted} ({numeral(probability, '.0%')})")
         return lines
 
 

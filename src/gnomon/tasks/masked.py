@@ -20,6 +20,7 @@ from gnomon.data import Corpus, LMBatches, Tokenizer, TokenStore, windows_for_ev
 from gnomon.data.tokenizer import MASK_MARKS
 from gnomon.errors import BadInput, BadValue
 from gnomon.generate import evaluating
+from gnomon.glossary import numeral
 from gnomon.models import EncoderOnly, Model, ModelConfig, build
 from gnomon.tasks.kind import Kind
 from gnomon.tasks.labelled import Labelled, check_encoder
@@ -144,7 +145,8 @@ class Masked:
     def samples(self, model: Model) -> list[str]:
         """A few gaps of Python, and what the model fills in."""
         found = [(text, fill(model, text, 3)[0]) for text in SAMPLES]
-        return [f"{text}  ->  {', '.join(f'{g.token} {g.probability:.0%}' for g in best)}" for text, best in found]
+        shown = [(text, [f"{g.token} {numeral(g.probability, '.0%')}" for g in best]) for text, best in found]
+        return [f"{text}  ->  {', '.join(guesses)}" for text, guesses in shown]
 
 
 class Guess(NamedTuple):

@@ -1,20 +1,14 @@
 """Evaluation: what was measured of a model on held-out data, by name."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gnomon.glossary import localized, translated
+from gnomon.glossary import numeral, translated
 from gnomon.train.measure import Floats, Measure, ratio
 
 # How a measure is written where four digits after the point are not the right way; by the first word of its name.
-WRITTEN: Mapping[str, Callable[[float], str]] = {
-    "perplexity": "{:.2f}".format,
-    "exact": lambda value: f"{100 * value:.1f} %",
-    "accuracy": lambda value: f"{100 * value:.1f} %",
-    "BLEU": "{:.1f}".format,
-    "chrF": "{:.1f}".format,
-}
+WRITTEN = {"perplexity": ".2f", "exact": ".1%", "accuracy": ".1%", "BLEU": ".1f", "chrF": ".1f"}
 
 
 @dataclass(frozen=True)
@@ -55,7 +49,7 @@ def metric_name(name: str) -> str:
 
 def written(name: str, value: float, lang: str = "en") -> str:
     """The value of a measure for a reader, in the digits of a language."""
-    return localized(WRITTEN.get(name.partition(" ")[0], "{:.4f}".format)(value), lang)
+    return numeral(value, WRITTEN.get(name.partition(" ")[0], ".4f"), lang)
 
 
 def of_losses(nats: Floats, targets: Floats, more: Mapping[str, Measure] | None = None) -> Evaluation:
