@@ -59,6 +59,7 @@ def test_the_folder_tells_what_happened(text, build, config, tmp_path, capsys, m
     shown = capsys.readouterr()
     assert "step 2, held out: loss" in shown.err
     assert "\r" not in shown.err  # a bar is for terminals
+    assert report.samples[0] not in shown.err  # whoever called shows the last samples, once
     assert shown.out == ""
 
 

@@ -58,7 +58,7 @@ def train(
 
     task    made with this config: `Text(train_store, valid_store, config)` for a language model
     origin  kept in the state of the run for whoever resumes it: for example where the data came from
-    quiet   no progress bar and no samples on standard error
+    quiet   no progress bar and no samples on standard error; the last samples are only in the report
     lang    the language of progress: en, es or pt
 
     The first Ctrl-C, SIGTERM or SIGHUP ends the step, saves and raises KeyboardInterrupt; the second one quits at once.
@@ -129,7 +129,7 @@ def _go(run: Run, quiet: bool, lang: str) -> TrainReport:
             if last or _due(done, config.sample_every):
                 samples = run.samples()
                 log.write(done, samples=samples)
-                _say("\n\n".join(samples), quiet)
+                _say("\n\n".join(samples), quiet or last)  # the last ones are the report's to show
             if last or stop or _due(done, config.save_every):
                 run.save(done)
                 plot_loss(log.lines, run.folder / PLOT)
