@@ -7,7 +7,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Test processes at once. Each computes on one thread (tests/conftest.py), so that two do not fight over two cores.
 JOBS ?= 2
-PYTEST := $(BIN)/python -m pytest -n $(JOBS) --durations=10
+# worksteal: neighbours run in one process, and share what they import and build.
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations=10
+# Rewriting the asserts of all tests takes 5 s in each process: what python compiled is kept, whatever the shell says.
+unexport PYTHONDONTWRITEBYTECODE
 
 help:
 	@echo 'make order      swap two words and see what attention notices, with and without position'

@@ -1,15 +1,17 @@
 """What all tests share: each worker computes on one thread, and no test writes into the user's cache."""
 
+import gc
 import os
 import signal
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-if "PYTEST_XDIST_WORKER" in os.environ:  # two workers with two threads each would fight over two cores
+WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
+if WORKER:  # two workers with two threads each would fight over two cores
     os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"
 
 # What runs in the background of a shell is started with Ctrl-C ignored, and so would be what tests start and interrupt.
@@ -22,10 +24,28 @@ ROOT = Path(__file__).parents[1]
 FEW = 6  # cases of one test that the fast tests run in full
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Every second worker reads the files from the last to the first: pytest rewrites the asserts of each file, keeps
+    what it wrote, and so each of two workers rewrites only half of them. They sort what they found afterwards."""
+    report = yield
+    if WORKER and int(WORKER[2:]) % 2 and isinstance(collector, pytest.Session | pytest.Directory):
+        report.result.reverse()
+    return report
+
+
+def pytest_collection_finish() -> None:
+    """What has been imported by now stays: from here on, no pass of the garbage collector looks at it again."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.hookimpl(tryfirst=True)  # before the marks are asked for
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Of many cases the fast tests take a sample, the slow tests the rest: of a list every fourth, of a grid (a test
     with several lists) its diagonal."""
+    if WORKER:
+        items.sort(key=lambda item: item.path)
     tests: dict[tuple[Path, str], list[pytest.Function]] = defaultdict(list)
     for item in items:
         if isinstance(item, pytest.Function) and hasattr(item, "callspec"):

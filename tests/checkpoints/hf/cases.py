@@ -15,15 +15,29 @@ TYPES = ("full_attention", "sliding_attention")
 
 @dataclass(frozen=True)
 class Case:
-    """A family, what is particular about this model, and its config."""
+    """A family, what is particular about this model, the class with its head, and the settings of its config.
+
+    That library imports the code of a family when its classes are first asked for: only a test that runs does so.
+    """
 
     family: str
     what: str
-    config: Any
-    cls: Any
+    head: str
+    settings: dict[str, Any]
 
     def __str__(self) -> str:
         return f"{self.family}: {self.what}"
+
+    @property
+    def config(self) -> Any:
+        """Its config, made anew."""
+        name = FAMILIES[self.family][0]
+        return getattr(hf, f"{name}TextConfig" if self.family == "gemma3_text" else f"{name}Config")(**self.settings)
+
+    @property
+    def cls(self) -> Any:
+        """The class of that library."""
+        return getattr(hf, f"{FAMILIES[self.family][0]}{self.head}")
 
     def model(self) -> Any:
         """The model, drawn."""
@@ -138,9 +152,8 @@ FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {
 
 def case(family: str, what: str, head: str | None = None, **settings: Any) -> Case:
     """A model of a family, with settings of its config."""
-    name, usual, sizes = FAMILIES[family]
-    config = getattr(hf, f"{name}TextConfig" if family == "gemma3_text" else f"{name}Config")
-    return Case(family, what, config(**{**sizes, **settings}), getattr(hf, f"{name}{head or usual}"))
+    _, usual, sizes = FAMILIES[family]
+    return Case(family, what, head or usual, {**sizes, **settings})
 
 
 def rope(kind: str = "default", **settings: Any) -> dict[str, Any]:
