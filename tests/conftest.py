@@ -25,7 +25,9 @@ FEW = 6  # cases of one test that the fast tests run in full
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     """Every second worker reads the files from the last to the first: pytest rewrites the asserts of each file, keeps
     what it wrote, and so each of two workers rewrites only half of them. They sort what they found afterwards."""
     report = yield

@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Collection, Mapping
 from dataclasses import fields, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -43,23 +44,27 @@ def family_for(config: ModelConfig, name: str | None = None) -> Family:
     if name is not None and name not in FAMILIES:
         raise unknown("family", name, FAMILIES)
     weights = on_meta(config).state_dict()
-    lost = {known: _lost(config, family, weights) for known, family in FAMILIES.items()}
-    able = [known for known, what in lost.items() if not what]
-    if name is None and not able:
-        raise no_family("Hugging Face files", config, list(lost.values()), _fits)
-    if name is not None and lost[name]:
+    if name is not None:
+        if not (what := lost(config, FAMILIES[name], weights)):
+            return FAMILIES[name]
+        able = [known for known, family in FAMILIES.items() if known != name and not lost(config, family, weights)]
         can = f"{' and '.join(able)} can" if able else "no other family can"
-        raise BadValue(f"this model is no {name}, which cannot say: {lost[name]}; {can}")
-    return FAMILIES[able[0] if name is None else name]
+        raise BadValue(f"this model is no {name}, which cannot say: {what}; {can}")
+    losses = []
+    for family in FAMILIES.values():
+        if not (what := lost(config, family, weights)):
+            return family
+        losses.append(what)
+    raise no_family("Hugging Face files", config, losses, _fits)
 
 
 def _fits(config: ModelConfig) -> bool:
     weights = on_meta(config).state_dict()
-    return any(not _lost(config, family, weights) for family in FAMILIES.values())
+    return any(not lost(config, family, weights) for family in FAMILIES.values())
 
 
-def _lost(config: ModelConfig, family: Family, weights: Collection[str]) -> Lost:
-    """What a family's files would lose of a model with this config and these weights."""
+def lost(config: ModelConfig, family: Family, weights: Collection[str]) -> Lost:
+    """What a family's files would lose of a model with this config and weights of these names."""
     pooling = config.pooling if config.head == "pooled" and not config.pooler else None
     try:
         names = [entry.theirs for entry in family.lines(config, weights)]
@@ -112,6 +117,7 @@ def plain(config: ModelConfig) -> ModelConfig:
     )  # fmt: skip
 
 
+@lru_cache(256)
 def _options(spec: Spec, d_head: int = 0) -> Spec:
     """A Spec with its defaults written out. RoPE has several words for one rotation: NTK scaling is another base."""
     known = list(inspect.signature(spec.cls.__init__).parameters.values())[1:]
@@ -126,4 +132,4 @@ def _options(spec: Spec, d_head: int = 0) -> Spec:
     return Spec(spec.cls, {**usual, **given})
 
 
-__all__ = ["FAMILIES", "family_for", "family_of", "found", "plain", "whole"]
+__all__ = ["FAMILIES", "family_for", "family_of", "found", "lost", "plain", "whole"]
