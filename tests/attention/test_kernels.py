@@ -182,7 +182,7 @@ PLACES = {
 @pytest.mark.parametrize("kernel", NAMED)
 @pytest.mark.parametrize("position", BARE + BIASED)
 def test_a_kernel_by_name_is_the_dense_one_or_an_error_that_names_what_it_lacks(kernel, position):
-    """All that is asked in every place; flex, which is slow where it is not compiled, in one each, in turn by encoding."""
+    """All that is asked in every place; flex, slow where it is not compiled, all in one place each, in turn."""
     module = get(position).build(d_model=8, d_head=8, n_heads=4, max_positions=32)
     torch.manual_seed(0)
     held, turn = 0, (BARE + BIASED).index(position)

@@ -44,6 +44,13 @@ def reference() -> transformers.LlamaForCausalLM:
     return in_transformers(pulled("smollm2-135m-instruct"))
 
 
+@pytest.fixture(scope="module")
+def their_tokenizer() -> transformers.PreTrainedTokenizerBase:
+    """The tokenizer of the same file there."""
+    path = pulled("smollm2-135m-instruct")
+    return transformers.AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
+
+
 def ids_of(smol: gn.DecoderOnly, n: int) -> torch.Tensor:
     assert smol.tokenizer is not None
     return torch.tensor([(smol.tokenizer.encode(TEXT) * 40)[:n]])
@@ -56,15 +63,15 @@ def test_smollm2_at_64_tokens(smol: gn.DecoderOnly, reference: transformers.Llam
 
 
 @torch.no_grad()
-def test_smollm2_at_2048_tokens(smol: gn.DecoderOnly, reference: transformers.LlamaForCausalLM) -> None:
+def test_smollm2_at_positions_up_to_2048(smol: gn.DecoderOnly, reference: transformers.LlamaForCausalLM) -> None:
     """The reference's angles are products in float32, which alone moves its logits by more than 3e-4 this far out. With
     products in float64 the two agree; and where they part, ours are no farther from the same model in float64."""
-    ids = ids_of(smol, 2048)
-    ours, theirs = smol(ids), reference(ids).logits
+    ids, far = ids_of(smol, 512), torch.arange(2048 - 512, 2048)[None]
+    ours, theirs = smol(ids, gn.Layout.placed(far)), reference(ids, position_ids=far).logits
     with exact_angles(reference):
-        torch.testing.assert_close(ours, reference(ids).logits, rtol=0, atol=3e-4)
+        torch.testing.assert_close(ours, reference(ids, position_ids=far).logits, rtol=0, atol=3e-4)
     with in_float64(reference):
-        exact = reference(ids).logits
+        exact = reference(ids, position_ids=far).logits
     assert (ours - exact).abs().max() <= (theirs - exact).abs().max()
     assert (ours - exact).abs().max() <= 3e-4
 
@@ -79,24 +86,20 @@ def test_smollm2_writes_the_same_64_tokens(smol: gn.DecoderOnly, reference: tran
 @pytest.mark.parametrize(
     "text", [TEXT, "x  \t\n\r\n  y\u00a0z", "世界 😀 naïve café ﬁ", "<|im_start|>", "DON'T we'll I'VE"]
 )
-def test_smollm2_reads_texts_as_transformers_does(smol: gn.DecoderOnly, text: str) -> None:
-    path = pulled("smollm2-135m-instruct")
-    theirs = transformers.AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
+def test_smollm2_reads_texts_as_transformers_does(smol: gn.DecoderOnly, their_tokenizer, text: str) -> None:
     assert smol.tokenizer is not None
-    assert smol.tokenizer.encode(text, special=True) == theirs(text, add_special_tokens=False)["input_ids"]
+    assert smol.tokenizer.encode(text, special=True) == their_tokenizer(text, add_special_tokens=False)["input_ids"]
     assert smol.tokenizer.decode(smol.tokenizer.encode(text)) == text
 
 
-def test_smollm2_talks_by_its_template(smol: gn.DecoderOnly) -> None:
-    path = pulled("smollm2-135m-instruct")
-    theirs = transformers.AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
+def test_smollm2_talks_by_its_template(smol: gn.DecoderOnly, their_tokenizer) -> None:
     conversation = [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "What is the capital of France?"},
     ]
     assert smol.tokenizer is not None
     for messages in (conversation, conversation[1:]):
-        expected = theirs.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
+        expected = their_tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
         assert chat_ids(smol.tokenizer, messages) == list(expected)
     chat = Chat(smol)
     assert "Paris" in chat.say("What is the capital of France?", max_new_tokens=16).text

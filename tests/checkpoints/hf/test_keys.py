@@ -130,7 +130,7 @@ def test_what_older_files_say_means_here_what_it_means_there(tmp_path, family):
 
 
 def read_or_error(data):
-    """The config as text. A file refused as such is refused here; for what the config refuses, load must say the file."""
+    """The config as text. BadInput is the refusal; where only the config refuses (BadValue), load must still refuse."""
     try:
         return repr(read(data))
     except BadValue as error:
