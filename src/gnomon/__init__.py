@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from gnomon.models import sentence_vectors as sentence_vectors
     from gnomon.models.plan import plan as plan
     from gnomon.positions import PositionEncoding as PositionEncoding
+    from gnomon.positions.citation import cite as cite
     from gnomon.tasks import evaluate as evaluate
     from gnomon.trace import Trace as Trace
 
@@ -79,6 +80,7 @@ _NAMES = {
     "trace": "Trace",
     "data": "Corpus Tokenizer",
     "positions": "PositionEncoding",
+    "positions.citation": "cite",
     "embed": "InputLayer Tied TokenEmbedding Untied",
     "attention": "MultiHeadAttention attend",
     "generate": "Beam Constraints Contrastive DiverseBeam Greedy Lookup Sample Speculative",

@@ -25,6 +25,12 @@ class ALiBi(PositionEncoding):
 
     name = "alibi"
     paper = "Press et al. 2022, arXiv:2108.12409"
+    cite = """@misc{press2022train,
+      title = {Train Short, Test Long: Attention with Linear Biases Enables Input Length Extrapolation},
+      author = {Press, Ofir and Smith, Noah A. and Lewis, Mike},
+      year = {2022}, eprint = {2108.12409}, archivePrefix = {arXiv}, url = {https://arxiv.org/abs/2108.12409},
+    }"""
+    used_by = "BLOOM, MPT, Falcon-RW, Jina BERT v2"
     acts = "score"
     relative = True
     extrapolation = "flat, without far memory"

@@ -30,6 +30,12 @@ class AxialRoPE(PositionEncoding):
 
     name = "axial-rope"
     paper = "Heo et al. 2024, arXiv:2403.13298"
+    cite = """@misc{heo2024rotary,
+      title = {Rotary Position Embedding for Vision Transformer},
+      author = {Heo, Byeongho and Park, Song and Han, Dongyoon and Yun, Sangdoo},
+      year = {2024}, eprint = {2403.13298}, archivePrefix = {arXiv}, url = {https://arxiv.org/abs/2403.13298},
+    }"""
+    used_by = "DINOv3, Qwen2-VL, Qwen2.5-VL"
     acts = "rotation"
     relative = True
     extrapolation = "fair on somewhat larger grids"

@@ -31,6 +31,13 @@ class AxialSinusoidal(PositionEncoding):
 
     name = "axial-sinusoidal"
     paper = "Parmar et al. 2018, arXiv:1802.05751"
+    cite = r"""@misc{parmar2018image,
+      title = {Image Transformer},
+      author = {Parmar, Niki and Vaswani, Ashish and Uszkoreit, Jakob and Kaiser, {\L}ukasz and Shazeer, Noam and Ku,
+        Alexander and Tran, Dustin},
+      year = {2018}, eprint = {1802.05751}, archivePrefix = {arXiv}, url = {https://arxiv.org/abs/1802.05751},
+    }"""
+    used_by = "DETR, MAE"
     acts = "input"
     extrapolation = "breaks soon past the cells of training"
 

@@ -37,6 +37,9 @@ class PositionEncoding(nn.Module):
 
     name: ClassVar[str] = ""
     paper: ClassVar[str] = ""
+    cite: ClassVar[str] = ""  #: the paper as a BibTeX entry
+    used_by: ClassVar[str] = ""  #: models that have it
+    formula: ClassVar[str] = ""  #: default: the indented lines at the head of the module's docstring
     acts: ClassVar[Acts] = "nowhere"
     relative: ClassVar[bool] = False  #: scores depend on positions only through their differences
     extrapolation: ClassVar[str] = ""  #: what to expect past the training length, in a few words
@@ -337,7 +340,15 @@ class NoPE(PositionEncoding):
 
     name = "none"
     paper = "Kazemnejad et al. 2023, arXiv:2305.19466"
+    cite = """@misc{kazemnejad2023impact,
+      title = {The Impact of Positional Encoding on Length Generalization in Transformers},
+      author = {Kazemnejad, Amirhossein and Padhi, Inkit and Ramamurthy, Karthikeyan Natesan and Das, Payel and Reddy,
+        Siva},
+      year = {2023}, eprint = {2305.19466}, archivePrefix = {arXiv}, url = {https://arxiv.org/abs/2305.19466},
+    }"""
+    used_by = "SmolLM3, Llama 4, Command R7B and EXAONE 4, in some of their layers"
     acts = "nowhere"
+    formula = "score = q . k * scale"
     extrapolation = "fair to about 1.5 times"
 
 

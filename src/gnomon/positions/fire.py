@@ -32,6 +32,12 @@ class FIRE(PositionEncoding):
 
     name = "fire"
     paper = "Li et al. 2023, arXiv:2310.04418"
+    cite = """@misc{li2023functional,
+      title = {Functional Interpolation for Relative Positions Improves Long Context Transformers},
+      author = {Li, Shanda and You, Chong and Guruganesh, Guru and Ainslie, Joshua and Ontanon, Santiago and Zaheer,
+        Manzil and Sanghai, Sumit and Yang, Yiming and Kumar, Sanjiv and Bhojanapalli, Srinadh},
+      year = {2023}, eprint = {2310.04418}, archivePrefix = {arXiv}, url = {https://arxiv.org/abs/2310.04418},
+    }"""
     acts = "score"
     extrapolation = "rises slowly"
     tiny = MappingProxyType({"threshold": 4.0})  # what texts of a few tokens pass

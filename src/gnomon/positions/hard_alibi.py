@@ -26,6 +26,11 @@ class HardALiBi(PositionEncoding):
 
     name = "hard-alibi"
     paper = "Jelassi et al. 2024, arXiv:2402.01032"
+    cite = """@misc{jelassi2024repeat,
+      title = {Repeat After Me: Transformers are Better than State Space Models at Copying},
+      author = {Jelassi, Samy and Brandfonbrener, David and Kakade, Sham M. and Malach, Eran},
+      year = {2024}, eprint = {2402.01032}, archivePrefix = {arXiv}, url = {https://arxiv.org/abs/2402.01032},
+    }"""
     acts = "score"
     relative = True
     extrapolation = "flat where order is local"

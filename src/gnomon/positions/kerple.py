@@ -31,6 +31,11 @@ class Kerple(PositionEncoding):
 
     name = "kerple"
     paper = "Chi et al. 2022, arXiv:2205.09921"
+    cite = """@misc{chi2022kerple,
+      title = {{KERPLE}: Kernelized Relative Positional Embedding for Length Extrapolation},
+      author = {Chi, Ta-Chung and Fan, Ting-Han and Ramadge, Peter J. and Rudnicky, Alexander I.},
+      year = {2022}, eprint = {2205.09921}, archivePrefix = {arXiv}, url = {https://arxiv.org/abs/2205.09921},
+    }"""
     acts = "score"
     relative = True
     extrapolation = "flat"

@@ -26,6 +26,12 @@ class Learned(PositionEncoding):
 
     name = "learned"
     paper = "Gehring et al. 2017, arXiv:1705.03122"
+    cite = """@misc{gehring2017convolutional,
+      title = {Convolutional Sequence to Sequence Learning},
+      author = {Gehring, Jonas and Auli, Michael and Grangier, David and Yarats, Denis and Dauphin, Yann N.},
+      year = {2017}, eprint = {1705.03122}, archivePrefix = {arXiv}, url = {https://arxiv.org/abs/1705.03122},
+    }"""
+    used_by = "GPT-2, GPT-3, OPT, BERT, RoBERTa, ViT, CLIP"
     acts = "input"
     extrapolation = "no rows: an error"
 

@@ -29,6 +29,14 @@ class MRoPE(PositionEncoding):
 
     name = "m-rope"
     paper = "Wang et al. 2024, arXiv:2409.12191"
+    cite = """@misc{wang2024qwen2vl,
+      title = {{Qwen2-VL}: Enhancing Vision-Language Model's Perception of the World at Any Resolution},
+      author = {Wang, Peng and Bai, Shuai and Tan, Sinan and Wang, Shijie and Fan, Zhihao and Bai, Jinze and Chen,
+        Keqin and Liu, Xuejing and Wang, Jialin and Ge, Wenbin and Fan, Yang and Dang, Kai and Du, Mengfei and Ren,
+        Xuancheng and Men, Rui and Liu, Dayiheng and Zhou, Chang and Zhou, Jingren and Lin, Junyang},
+      year = {2024}, eprint = {2409.12191}, archivePrefix = {arXiv}, url = {https://arxiv.org/abs/2409.12191},
+    }"""
+    used_by = "Qwen2-VL, Qwen2.5-VL, Qwen3-VL"
     acts = "rotation"
     relative = True
     extrapolation = "breaks at about 1.2 to 1.4 times"

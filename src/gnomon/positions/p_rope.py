@@ -27,6 +27,13 @@ class PRoPE(PositionEncoding):
 
     name = "p-rope"
     paper = "Barbero et al. 2024, arXiv:2410.06205"
+    cite = r"""@misc{barbero2024round,
+      title = {Round and Round We Go! What makes Rotary Positional Encodings useful?},
+      author = {Barbero, Federico and Vitvitskyi, Alex and Perivolaropoulos, Christos and Pascanu, Razvan and
+        Veli{\v{c}}kovi{\'c}, Petar},
+      year = {2024}, eprint = {2410.06205}, archivePrefix = {arXiv}, url = {https://arxiv.org/abs/2410.06205},
+    }"""
+    used_by = "Gemma 4, in its layers of full attention"
     acts = "rotation"
     relative = True
     extrapolation = "breaks at about 1.2 to 1.4 times"

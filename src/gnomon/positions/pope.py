@@ -30,6 +30,11 @@ class PoPE(PositionEncoding):
 
     name = "pope"
     paper = "Gopalakrishnan et al. 2025, arXiv:2509.10534"
+    cite = r"""@misc{gopalakrishnan2025decoupling,
+      title = {Decoupling the "What" and "Where" With Polar Coordinate Positional Embeddings},
+      author = {Gopalakrishnan, Anand and Csord{\'a}s, R{\'o}bert and Schmidhuber, J{\"u}rgen and Mozer, Michael C.},
+      year = {2025}, eprint = {2509.10534}, archivePrefix = {arXiv}, url = {https://arxiv.org/abs/2509.10534},
+    }"""
     acts = "rotation"
     relative = True
     extrapolation = "rises slowly"

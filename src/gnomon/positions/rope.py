@@ -29,6 +29,12 @@ class RoPE(PositionEncoding):
 
     name = "rope"
     paper = "Su et al. 2021, arXiv:2104.09864"
+    cite = """@misc{su2021roformer,
+      title = {{RoFormer}: Enhanced Transformer with Rotary Position Embedding},
+      author = {Su, Jianlin and Lu, Yu and Pan, Shengfeng and Murtadha, Ahmed and Wen, Bo and Liu, Yunfeng},
+      year = {2021}, eprint = {2104.09864}, archivePrefix = {arXiv}, url = {https://arxiv.org/abs/2104.09864},
+    }"""
+    used_by = "GPT-NeoX, GPT-J, Llama, Mistral, Qwen, Gemma, Phi, OLMo, DeepSeek"
     acts = "rotation"
     relative = True
     extrapolation = "breaks at about 1.2 to 1.4 times"

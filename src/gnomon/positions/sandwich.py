@@ -27,6 +27,11 @@ class SandwichBias(PositionEncoding):
 
     name = "sandwich"
     paper = "Chi et al. 2022, arXiv:2212.10356"
+    cite = """@misc{chi2022dissecting,
+      title = {Dissecting Transformer Length Extrapolation via the Lens of Receptive Field Analysis},
+      author = {Chi, Ta-Chung and Fan, Ting-Han and Rudnicky, Alexander I. and Ramadge, Peter J.},
+      year = {2022}, eprint = {2212.10356}, archivePrefix = {arXiv}, url = {https://arxiv.org/abs/2212.10356},
+    }"""
     acts = "score"
     relative = True
     extrapolation = "nearly flat"

@@ -29,6 +29,13 @@ class Sinusoidal(PositionEncoding):
 
     name = "sinusoidal"
     paper = "Vaswani et al. 2017, arXiv:1706.03762"
+    cite = r"""@misc{vaswani2017attention,
+      title = {Attention Is All You Need},
+      author = {Vaswani, Ashish and Shazeer, Noam and Parmar, Niki and Uszkoreit, Jakob and Jones, Llion and Gomez,
+        Aidan N. and Kaiser, {\L}ukasz and Polosukhin, Illia},
+      year = {2017}, eprint = {1706.03762}, archivePrefix = {arXiv}, url = {https://arxiv.org/abs/1706.03762},
+    }"""
+    used_by = "Whisper, M2M100, NLLB, Marian, Pegasus, XGLM, MusicGen"
     acts = "input"
     extrapolation = "breaks after some 50 tokens"
 

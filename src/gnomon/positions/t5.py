@@ -24,6 +24,13 @@ class T5(PositionEncoding):
 
     name = "t5"
     paper = "Raffel et al. 2020, arXiv:1910.10683"
+    cite = """@misc{raffel2020exploring,
+      title = {Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer},
+      author = {Raffel, Colin and Shazeer, Noam and Roberts, Adam and Lee, Katherine and Narang, Sharan and Matena,
+        Michael and Zhou, Yanqi and Li, Wei and Liu, Peter J.},
+      year = {2020}, eprint = {1910.10683}, archivePrefix = {arXiv}, url = {https://arxiv.org/abs/1910.10683},
+    }"""
+    used_by = "T5, mT5, UMT5, LongT5, Switch Transformer, UDOP"
     acts = "score"
     relative = True
     extrapolation = "rises slowly"

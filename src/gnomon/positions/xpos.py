@@ -32,6 +32,12 @@ class XPos(PositionEncoding):
 
     name = "xpos"
     paper = "Sun et al. 2022, arXiv:2212.10554"
+    cite = """@misc{sun2022length,
+      title = {A Length-Extrapolatable Transformer},
+      author = {Sun, Yutao and Dong, Li and Patra, Barun and Ma, Shuming and Huang, Shaohan and Benhaim, Alon and
+        Chaudhary, Vishrav and Song, Xia and Wei, Furu},
+      year = {2022}, eprint = {2212.10554}, archivePrefix = {arXiv}, url = {https://arxiv.org/abs/2212.10554},
+    }"""
     acts = "rotation"
     relative = True
     extrapolation = "rises slowly"

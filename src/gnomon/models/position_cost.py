@@ -1,0 +1,106 @@
+"""What a position encoding costs, counted: operations and bytes of a small model with it, less those without any."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from gnomon.attention import watch
+from gnomon.models.decoder_only import DecoderOnly
+from gnomon.positions import PositionEncoding, Spec
+from gnomon.positions.kinship import SIZES, parameters
+
+LENGTH = 512  #: tokens that are read, and then held when one more is written
+
+
+@dataclass(frozen=True)
+class PositionCost:
+    """What an encoding adds to one layer of width 512 with 8 heads.
+
+    parameters   learned numbers, however many layers there are
+    reading      operations for each of the tokens of a text that is read at once
+    writing      operations for one token written after as many
+    of_reading, of_writing   the same as a share of what the layer costs without position
+    cached       bytes that a cache keeps of a token; cached_without: those without position
+    kernel       the attention kernel that reads a whole text
+    """
+
+    parameters: int | None
+    reading: float
+    writing: float
+    of_reading: float
+    of_writing: float
+    cached: float
+    cached_without: float
+    kernel: str
+
+
+def position_cost(cls: type[PositionEncoding]) -> PositionCost | None:
+    """Counted on this machine, without a clock; None for an encoding that sizes alone are not enough to build."""
+    if parameters(cls) is None:
+        return None
+    reading, writing, cached, kernel = _counted(Spec(cls))
+    base_reading, base_writing, base_cached, _ = _counted(Spec(_none()))
+    return PositionCost(
+        parameters(cls), reading - base_reading, writing - base_writing, reading / base_reading - 1,
+        writing / base_writing - 1, cached, base_cached, kernel,
+    )  # fmt: skip
+
+
+def _none() -> type[PositionEncoding]:
+    from gnomon.positions import NoPE
+
+    return NoPE
+
+
+@torch.no_grad()
+def _counted(spec: Spec) -> tuple[float, float, float, str]:
+    """Operations a token of reading LENGTH of them and of writing the next, bytes cached a token, and the kernel."""
+    d_model, n_heads, most = SIZES["d_model"], SIZES["n_heads"], SIZES["max_positions"]
+    model = DecoderOnly(2, d_model, 1, n_heads, position=spec, max_positions=most).eval()
+    cache, ids = model.cache(), torch.zeros(1, LENGTH, dtype=torch.long)
+    with watch() as ran:
+        read = operations(lambda: model(ids, cache=cache))
+    held = sum(x.nbytes for x in _tensors(vars(cache)) if x.is_floating_point()) / LENGTH
+    written = operations(lambda: model(ids[:, :1], cache=cache))
+    return read / LENGTH, float(written), held, ran[0]
+
+
+def _tensors(x: Any) -> list[torch.Tensor]:
+    """All tensors in what a cache holds."""
+    if isinstance(x, torch.Tensor):
+        return [x]
+    parts = x.values() if isinstance(x, dict) else x if isinstance(x, tuple | list) else ()
+    return [tensor for part in parts for tensor in _tensors(part)]
+
+
+def operations(run: Callable[[], object]) -> int:
+    """How many numbers torch computes: two for each product and sum of a matrix product, one for any other result."""
+    with _Counting() as counting:
+        run()
+    return counting.total
+
+
+class _Counting(TorchDispatchMode):
+    """Adds up operations as torch calls them; what only looks at memory in another way is none."""
+
+    total = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        given = [x for x in args if isinstance(x, torch.Tensor)]
+        name = func.overloadpacket.__name__
+        if "scaled_dot_product" in name:
+            q, k, v = given[:3]
+            self.total += 2 * q.shape[:-1].numel() * k.shape[-2] * (q.shape[-1] + v.shape[-1])
+        elif name in ("mm", "bmm", "addmm", "baddbmm"):
+            self.total += 2 * out.numel() * given[-2].shape[-1]
+        elif not func.is_view:
+            self.total += sum(math.prod(x.shape) for x in _tensors(out))
+        return out
+
+
+__all__ = ["PositionCost", "operations", "position_cost"]
