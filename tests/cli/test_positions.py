@@ -1,14 +1,19 @@
 """`gnomon positions` is the registry: what is in the one is in the other."""
 
 import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 import gnomon as gn
 from gnomon.cli.main import cli
-from gnomon.cli.positions import SIZES
 from gnomon.positions.base import _REGISTRY
+from gnomon.positions.kinship import SIZES
 
 MINE = """
 import torch
@@ -91,4 +96,172 @@ def test_an_encoding_of_ones_own_joins_the_list(outside):
 
 def test_an_encoding_that_needs_more_than_sizes_is_listed_all_the_same(outside):
     assert rows("--import", outside("needy", ", secret"))["needy"]["parameters"] is None
-    assert [line for line in run().splitlines() if line.startswith("needy") and "?" in line]
+    assert "| `needy` | the score | relative | ? | who knows | A notebook, 2026 |" in run("--markdown").splitlines()
+    assert "Not counted" in run("needy")
+
+
+# ------------------------------------------------------------------ one line each
+
+
+@pytest.mark.parametrize("lang", ["en", "es", "pt"])
+def test_the_list_is_one_line_each_within_80_columns(lang, monkeypatch):
+    monkeypatch.setattr("gnomon.positions.base._REGISTRY", dict(_REGISTRY))
+    for i in range(25 - len(gn.positions.names())):
+        extrapolation = "falls apart at once, or after a while, or never, as the case may be and as it likes"
+        type(f"Far{i}", (gn.PositionEncoding,), {"name": f"a-far-one-{i:02d}", "extrapolation": extrapolation})
+    lines = run("--lang", lang).splitlines()
+    assert max(map(len, lines)) <= 80
+    listed = [line.split(" ")[0] for line in lines[1:]]
+    assert listed[: len(gn.positions.names())] == gn.positions.names()
+
+
+# ------------------------------------------------------------------ a page about one
+
+
+@pytest.mark.parametrize(
+    ("lang", "words"),
+    [
+        ("en", ["acts at", "queries, keys", "for causal attention only", "0 parameters", "rises slowly", "nearest"]),
+        (
+            "es",
+            ["actúa en", "consultas, claves", "solo para atención causal", "0 parámetros", "sube despacio", "cercanas"],
+        ),
+        ("pt", ["atua em", "consultas, chaves", "só para atenção causal", "0 parâmetros", "sobe devagar", "próximas"]),
+    ],
+)
+def test_a_page_says_all_about_one_in_three_languages(lang, words):
+    page = run("xpos", "--lang", lang)
+    formula, paper = "zeta_i^((m - n) / B)", "Sun et al. 2022, arXiv:2212.10554"
+    for part in [*words, formula, paper, "gnomon positions cite xpos", "gnomon plot xpos"]:
+        assert part in page
+    rows = [line.strip()[1:-1] for line in page.splitlines() if line.strip().startswith("▕")]
+    assert len(rows) == 8
+    assert {len(row) for row in rows} == {64}
+    assert len(set("".join(rows))) > 2  # shades
+
+
+@pytest.mark.parametrize("name", gn.positions.names())
+def test_every_encoding_has_a_page(name):
+    page = run(name)
+    assert page.startswith(f"{name}  {gn.positions.encoding(name).paper}\n\n  ")
+    assert ("▕" in page) == (gn.positions.encoding(name).acts in ("input", "rotation", "score"))
+
+
+def test_the_page_as_data_is_what_classes_and_counters_say():
+    found = json.loads(run("t5", "--json"))
+    assert found["used_by"].startswith("T5, mT5")
+    assert found["cost"]["parameters"] == 32 * 8
+    assert found["nearest"][0] == {"name": "kerple", "differs_in": []}
+    assert found["cite"] == gn.cite("t5")
+
+
+def test_one_of_your_own_has_a_page_and_a_citation(outside):
+    module = outside("hazy")
+    page = run("hazy", "--import", module)
+    assert "A notebook, 2026" in page
+    assert "8 parameters" in page
+    assert "▕" in page
+    assert run("cite", "hazy", "--import", module).startswith("@misc{hazy,")
+
+
+def test_a_name_is_written_as_in_the_papers_or_the_nearest_is_named():
+    assert run("RoPE").startswith("rope  ")
+    result = CliRunner().invoke(cli, ["positions", "rop"])
+    assert result.exit_code == 2
+    assert "did you mean 'rope'" in result.output
+
+
+def test_a_picture_is_drawn_where_it_is_asked_for(tmp_path):
+    output = run("alibi", "--plot", str(tmp_path / "a.svg"))
+    assert (tmp_path / "a.svg").stat().st_size > 1000
+    assert f"{tmp_path / 'a.svg'}: " in output
+
+
+def test_citations_are_those_of_names_and_of_models_in_folders(tmp_path):
+    from gnomon.checkpoints import save_model
+
+    save_model(gn.DecoderOnly(11, 16, 1, 2, position="t5"), tmp_path / "model")
+    assert run("cite", "rope", str(tmp_path / "model")) == gn.cite(["rope", "t5"]) + "\n"
+    assert json.loads(run("cite", "rope", "--json"))["cite"] == gn.cite("rope")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["cite"], "takes names of encodings or folders"),
+        (["rope", "t5"], "give one name, got rope, t5"),
+        (["rope", "--markdown"], "--markdown prints the list"),
+        (["--plot", "x.png"], "--plot draws one"),
+        (["cite", "rope", "--plot", "x.png"], "--plot draws one"),
+        (["none", "--plot", "x.png"], "there is nothing to draw"),
+        (["rope", "--plot", "x.gif"], "x.gif"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_an_error(arguments, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(cli, ["positions", *arguments])
+    assert result.exit_code == 2
+    assert message in result.output
+    assert not list(tmp_path.iterdir())
+
+
+# ------------------------------------------------------------------ one file
+
+NEW = '''"""Halving, a test.
+
+    score = q . k * scale - |i - j| log 2
+"""
+
+import torch
+
+from gnomon.positions.base import PositionEncoding
+
+
+class Halving(PositionEncoding):
+    """Every token further away weighs half as much."""
+
+    name = "halving"
+    paper = "Doe et al. 2026, arXiv:2601.00001"
+    cite = """@misc{doe2026halving,
+      title = {Halving},
+    }"""
+    acts = "score"
+    relative = True
+    extrapolation = "flat"
+
+    def __init__(self, n_heads):
+        super().__init__()
+        self.n_heads = n_heads
+
+    def heads(self):
+        return self.n_heads
+
+    def bias(self, h, q, k):
+        return -0.6931471805599453 * (q - k).abs() * (h + 1) / (h + 1)
+'''
+
+
+@pytest.mark.slow
+def test_a_new_encoding_touches_one_file(tmp_path):
+    """Put into a copy of the package it is listed, built, explained, drawn, cited and in the lab's standard grid."""
+    package = tmp_path / "gnomon"
+    shutil.copytree(Path(gn.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    before = {path: path.read_bytes() for path in package.rglob("*") if path.is_file()}
+    (package / "positions" / "halving.py").write_text(NEW)
+    code = f"""
+import sys; sys.path.insert(0, {str(tmp_path)!r}); sys.dont_write_bytecode = True
+import torch, gnomon as gn
+from gnomon.cli.main import cli
+assert gn.__file__.startswith({str(tmp_path)!r})
+model = gn.DecoderOnly(11, 16, 1, 2, position="halving")
+assert model(torch.zeros(1, 4, dtype=torch.long)).shape == (1, 4, 11)
+assert gn.cite(model).startswith("@misc{{doe2026halving,")
+for arguments in ([], ["halving", "--plot", {str(tmp_path / "h.png")!r}], ["cite", "halving"]):
+    cli(["positions", *arguments], standalone_mode=False)
+"""
+    env = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
+    assert done.returncode == 0, done.stderr
+    assert "score = q . k * scale - |i - j| log 2" in done.stdout
+    after = {path: path.read_bytes() for path in package.rglob("*") if path.is_file()}
+    assert {path.name for path in after if after[path] != before.get(path)} == {"halving.py"}

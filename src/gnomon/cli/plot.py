@@ -103,7 +103,7 @@ def command(
     """
     from gnomon.plots.picture import picture_format
 
-    views = _views(what)
+    views = views_of(what)
     view = view or views[0]
     if view not in views:
         raise BadValue(f"{what} has no view {view!r}; it has {', '.join(views)}")
@@ -113,7 +113,7 @@ def command(
     for name in typed:
         if name not in VIEWS[view]:
             raise BadValue(f"--{name.replace('_', '-')} means nothing to the view {view!r} of {what}")
-    picture = _draw(view, *_drawn(what, settings, run, typed), **typed, lang=lang)
+    picture = draw(view, *_drawn(what, settings, run, typed), **typed, lang=lang)
     picture.save(output)
     if as_json:
         print_json({"what": what, "view": view, "lang": lang, "file": output, "alt": picture.alt, **picture.facts})
@@ -121,7 +121,7 @@ def command(
         click.echo(f"{output}: {picture.alt}")
 
 
-def _views(what: str) -> list[str]:
+def views_of(what: str) -> list[str]:
     """What can be drawn of it, the default first. BadValue for an unknown name."""
     from gnomon.glossary import synonyms
     from gnomon.positions import T5, PositionEncoding, encoding, names
@@ -195,7 +195,8 @@ def _translator(run: Path | None, settings: tuple[str, ...], typed: dict[str, ob
     return load(run, kind=EncoderDecoder)
 
 
-def _draw(view: str, *of: object, **given: object) -> "Picture":
+def draw(view: str, *of: object, **given: object) -> "Picture":
+    """The picture of a view, by its name."""
     from gnomon import plots
 
     functions: dict[str, Any] = {
@@ -209,4 +210,4 @@ def _draw(view: str, *of: object, **given: object) -> "Picture":
     return picture
 
 
-__all__ = ["VIEWS", "command"]
+__all__ = ["VIEWS", "command", "draw", "views_of"]

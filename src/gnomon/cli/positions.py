@@ -1,42 +1,113 @@
-"""`gnomon positions`: the encodings there are, as the registry has them."""
+"""`gnomon positions`: the encodings there are, as the registry has them; a page about each; how to cite them."""
 
-import textwrap
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gnomon.cli.options import import_option, json_option, lang_option
-from gnomon.cli.output import columns, print_json
+from gnomon.cli.output import print_json
+from gnomon.errors import BadValue
 from gnomon.glossary import Words, translated, words
 
-#: of the model whose parameters are counted
-SIZES = {"d_model": 512, "d_head": 64, "n_heads": 8, "n_layers": 6, "max_positions": 2048}
-WIDEST = 200  # columns of a table that goes into a file or a pipe
+if TYPE_CHECKING:
+    from gnomon.positions import PositionEncoding
+
 TITLES = ("name", "acts_at", "kind", "parameters", "extrapolation", "paper")
+SHORT = ("name", "acts_at", "extrapolation")
+COLUMNS = 80
 
 
 @click.command("positions")
+@click.argument("what", nargs=-1, metavar="[NAME | cite NAME...]")
 @click.option("--markdown", is_flag=True, help="Print the table as Markdown, as it stands in the README.")
+@click.option("--plot", type=click.Path(path_type=Path), help="Draw NAME into this .png or .svg file, too.")
 @import_option
 @lang_option
 @json_option
-def command(markdown: bool, lang: str, as_json: bool) -> None:
-    """List the position encodings: where each acts, its parameters, what to expect past the training length.
+def command(what: tuple[str, ...], markdown: bool, plot: Path | None, lang: str, as_json: bool) -> None:
+    """List the position encodings, tell all about one, or cite some.
 
-    Parameters are those of a model of width 512 with 6 layers, 8 heads and 2048 positions. Encodings of your own join
-    the list with --import MODULE.
+    \b
+    gnomon positions                  one line each
+    gnomon positions rope             formula, paper, costs, limits, users, a picture, the nearest others
+    gnomon positions cite rope t5     BibTeX; of a trained model: its folder
+
+    Costs are counted, not timed: of one layer of width 512 with 8 heads; parameters of 6 layers and 2048 positions.
+    Encodings of your own join with --import MODULE.
     """
+    if (markdown and what) or (plot is not None and (len(what) != 1 or what[0] == "cite")):
+        raise BadValue(
+            "--markdown prints the list of all encodings, --plot draws one: gnomon positions rope --plot x.png"
+        )
+    if what[:1] == ("cite",):
+        _cite(what[1:], as_json)
+    elif len(what) > 1:
+        raise BadValue(
+            f"give one name, got {', '.join(what)}; cite takes several: gnomon positions cite {' '.join(what)}"
+        )
+    elif what:
+        _about(what[0], plot, lang, as_json)
+    else:
+        _list(markdown, lang, as_json)
+
+
+def _cite(names: tuple[str, ...], as_json: bool) -> None:
+    """BibTeX of encodings by name, or of the models in folders."""
+    from gnomon.checkpoints import load
+    from gnomon.positions import names as known
+    from gnomon.positions.citation import cite
+
+    if not names:
+        raise BadValue("cite takes names of encodings or folders of models: gnomon positions cite rope alibi")
+    text = cite([load(Path(name)) if name not in known() and Path(name).exists() else name for name in names])
+    if as_json:
+        print_json({"cite": text})
+    else:
+        click.echo(text)
+
+
+def _about(name: str, plot: Path | None, lang: str, as_json: bool) -> None:
+    """The page about one encoding."""
+    from gnomon.cli.encoding_page import facts, page
+    from gnomon.positions import encoding
+
+    cls = encoding(name)
+    drawn = None if plot is None else _drawn(cls, plot, lang)
+    if as_json:
+        print_json({**facts(cls), **({} if drawn is None else {"file": plot, "alt": drawn})})
+        return
+    click.echo(page(cls, words("positions", lang)))
+    if drawn is not None:
+        click.echo(f"{plot}: {drawn}")
+
+
+def _drawn(cls: "type[PositionEncoding]", plot: Path, lang: str) -> str:
+    """Draw the first view that `gnomon plot` has of it; what the picture shows, in words."""
+    from gnomon.cli.plot import draw, views_of
+    from gnomon.plots.picture import picture_format
+    from gnomon.positions import get
+
+    picture_format(plot)
+    picture = draw(views_of(cls.name)[0], get(cls.name), lang=lang)
+    picture.save(plot)
+    return picture.alt
+
+
+def _list(markdown: bool, lang: str, as_json: bool) -> None:
+    """All encodings, one line each."""
+    from gnomon.positions.kinship import SIZES
+
     found = listing()
     if as_json:
-        print_json({"sizes": SIZES, "positions": found})
+        print_json({"sizes": dict(SIZES), "positions": found})
         return
     w = words("positions", lang)
-    rows = [tuple(w(title) for title in TITLES), *(_cells(row, w, markdown) for row in found)]
-    click.echo(_markdown(rows) if markdown else _listed(rows, columns(WIDEST)))
+    titles = TITLES if markdown else SHORT
+    rows = [tuple(w(title) for title in titles), *(_cells(row, w, titles) for row in found)]
+    click.echo(_markdown(rows) if markdown else _columns(rows))
     if not markdown:
-        sizes = ", ".join(f"{name} {n}" for name, n in SIZES.items())
-        about = w("sizes", sizes=sizes, example="position=gn.positions.get('rope', base=1e6)")
-        click.echo("\n" + "\n".join(textwrap.fill(line, columns()) for line in about.splitlines()))
+        click.echo("\n" + w("list_more", count=len(found)))
 
 
 def listing() -> list[dict[str, Any]]:
@@ -48,6 +119,7 @@ def listing() -> list[dict[str, Any]]:
 
 def _entry(cls: Any) -> dict[str, Any]:
     from gnomon.positions.base import kind_of
+    from gnomon.positions.kinship import parameters
 
     return {
         "name": cls.name,
@@ -55,47 +127,31 @@ def _entry(cls: Any) -> dict[str, Any]:
         "acts": cls.acts,
         "relative": cls.relative,
         "kind": kind_of(cls),
-        "parameters": _parameters(cls.name),
+        "parameters": parameters(cls),
         "extrapolation": cls.extrapolation,
         "class": f"{cls.__module__}.{cls.__qualname__}",
     }
 
 
-def _parameters(name: str) -> int | None:
-    """How many there are at SIZES; None for an encoding that these sizes are not enough to build."""
-    import torch
-
-    from gnomon import positions
-    from gnomon.errors import BadValue
-
-    try:
-        with torch.device("meta"):
-            module = positions.get(name).build(causal=True, **SIZES)
-    except BadValue:
-        return None
-    return sum(p.numel() for p in module.parameters())
-
-
-def _cells(row: dict[str, Any], w: Words, plain: bool) -> tuple[str, ...]:
-    """plain: digits in groups by commas, as in the README"""
-    kind = "-" if row["acts"] == "nowhere" else w(row["kind"])
+def _cells(row: dict[str, Any], w: Words, titles: tuple[str, ...]) -> tuple[str, ...]:
+    """Digits in groups by commas, as in the README."""
     n = row["parameters"]
-    parameters = "?" if n is None else f"{n:,}" if plain else w.number(n)
-    return row["name"], w(row["acts"]), kind, parameters, translated(row["extrapolation"], w.lang), row["paper"]
+    cells = {
+        "name": row["name"],
+        "acts_at": w(row["acts"]),
+        "kind": "-" if row["acts"] == "nowhere" else w(row["kind"]),
+        "parameters": "?" if n is None else f"{n:,}",
+        "extrapolation": translated(row["extrapolation"], w.lang),
+        "paper": row["paper"],
+    }
+    return tuple(cells[title] for title in titles)
 
 
-def _listed(rows: list[tuple[str, ...]], width: int) -> str:
-    """A line for each encoding, or a paragraph where lines would be wider than this."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(TITLES))]
+def _columns(rows: list[tuple[str, ...]]) -> str:
+    """Side by side, cut where a terminal ends."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = ["  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
-    if max(map(len, lines)) <= width:
-        return "\n".join(lines)
-    titles, *body = rows
-    about = [(name, "; ".join(map(": ".join, zip(titles[1:], cells, strict=True)))) for name, *cells in body]
-    indent = "    "
-    return "\n".join(
-        f"{name}\n{textwrap.fill(text, width, initial_indent=indent, subsequent_indent=indent)}" for name, text in about
-    )
+    return "\n".join(line if len(line) <= COLUMNS else f"{line[: COLUMNS - 1]}…" for line in lines)
 
 
 def _markdown(rows: list[tuple[str, ...]]) -> str:
@@ -104,4 +160,4 @@ def _markdown(rows: list[tuple[str, ...]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-__all__ = ["SIZES", "command", "listing"]
+__all__ = ["command", "listing"]

@@ -10,9 +10,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from gnomon.attention import watch
 from gnomon.models.decoder_only import DecoderOnly
-from gnomon.positions import PositionEncoding, Spec
+from gnomon.positions import NoPE, PositionEncoding, Spec
 from gnomon.positions.kinship import SIZES, parameters
 
+#: operations of torch that compute nothing
+MEMORY = ("_unsafe_view", "empty", "empty_like", "empty_strided", "new_empty", "detach")
 LENGTH = 512  #: tokens that are read, and then held when one more is written
 
 
@@ -43,17 +45,11 @@ def position_cost(cls: type[PositionEncoding]) -> PositionCost | None:
     if parameters(cls) is None:
         return None
     reading, writing, cached, kernel = _counted(Spec(cls))
-    base_reading, base_writing, base_cached, _ = _counted(Spec(_none()))
+    base_reading, base_writing, base_cached, _ = _counted(Spec(NoPE))
     return PositionCost(
         parameters(cls), reading - base_reading, writing - base_writing, reading / base_reading - 1,
         writing / base_writing - 1, cached, base_cached, kernel,
     )  # fmt: skip
-
-
-def _none() -> type[PositionEncoding]:
-    from gnomon.positions import NoPE
-
-    return NoPE
 
 
 @torch.no_grad()
@@ -79,15 +75,15 @@ def _tensors(x: Any) -> list[torch.Tensor]:
 
 def operations(run: Callable[[], object]) -> int:
     """How many numbers torch computes: two for each product and sum of a matrix product, one for any other result."""
-    with _Counting() as counting:
+    with _Counting() as counting:  # type: ignore[no-untyped-call]
         run()
-    return counting.total
+    return int(counting.total)
 
 
-class _Counting(TorchDispatchMode):
+class _Counting(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Adds up operations as torch calls them; what only looks at memory in another way is none."""
 
-    total = 0
+    total: int = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
@@ -98,7 +94,7 @@ class _Counting(TorchDispatchMode):
             self.total += 2 * q.shape[:-1].numel() * k.shape[-2] * (q.shape[-1] + v.shape[-1])
         elif name in ("mm", "bmm", "addmm", "baddbmm"):
             self.total += 2 * out.numel() * given[-2].shape[-1]
-        elif not func.is_view:
+        elif not func.is_view and name not in MEMORY:
             self.total += sum(math.prod(x.shape) for x in _tensors(out))
         return out
 

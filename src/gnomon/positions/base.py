@@ -284,15 +284,16 @@ class PositionEncoding(nn.Module):
             return None, ""
         if self.acts == "input":
             v = self.vectors(at)
-            return None if v is None else v[0].T, f"dimensions (down) of positions 0 to {T - 1} (across)"
+            return None if v is None else v[0].T, message("encodings", "look_input", last=T - 1)
         if self.acts == "rotation":
             tables = self.prepare(at)
-            return None if tables is None else tables[0][0, 0].T, f"first table of positions 0 to {T - 1} (across)"
+            return None if tables is None else tables[0][0, 0].T, message("encodings", "look_rotation", last=T - 1)
         if self.acts == "attention":
-            last = self.added(T)[0, :, -1]
-            return last, f"what each head (down) adds for keys 0 to {T - 1}, query {T - 1}, of a drawn text"
-        b = self.bias_tensor(at.tokens(slice(-1, None)), at) if self.acts == "score" else None
-        return None if b is None else b[0, :, 0], f"bias of each head (down) for keys 0 to {T - 1}, query {T - 1}"
+            return self.added(T)[0, :, -1], message("encodings", "look_attention", last=T - 1)
+        known = type(self).heads is not PositionEncoding.heads
+        last = at.tokens(slice(-1, None))
+        b = self.bias_tensor(last, at, None if known else 1) if self.acts == "score" else None
+        return None if b is None else b[0, :, 0], message("encodings", "look_score", last=T - 1)
 
     def added(self, T: int, seed: int = 0, draws: int = 1) -> Float:
         """Place 4: (draws, H, T, T) what an encoding adds to the scores of T tokens (queries down, keys across) of a

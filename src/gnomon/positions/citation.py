@@ -7,8 +7,9 @@ from inspect import cleandoc
 from torch import nn
 
 from gnomon.errors import wrong
-from gnomon.positions.base import PositionEncoding, Spec
+from gnomon.positions.base import PositionEncoding
 from gnomon.positions.registry import encoding
+from gnomon.positions.spec import Spec
 
 
 def cite(what: object) -> str:
@@ -46,7 +47,9 @@ def _parts(module: nn.Module) -> list[type[PositionEncoding]]:
     position comes in at the input has it in every layer."""
     parts = dict(module.named_modules())
     found = {name: part for name, part in parts.items() if isinstance(part, PositionEncoding)}
-    inner = {name for name in found for other in found if name != other and name.startswith(f"{other}." if other else "")}
+    inner = {
+        name for name in found for other in found if name != other and name.startswith(f"{other}." if other else "")
+    }
     classes = list(dict.fromkeys(type(part) for name, part in found.items() if name not in inner))
     return [cls for cls in classes if cls.acts != "nowhere"] or classes
 

@@ -9,11 +9,12 @@ from typing import Any
 import torch
 
 from gnomon.errors import BadValue
-from gnomon.positions.base import PositionEncoding, Spec, parameters_of
+from gnomon.positions.base import PositionEncoding, kind_of
 from gnomon.positions.registry import encoding, names
+from gnomon.positions.spec import Spec, parameters_of
 
 #: of the model whose parameters are counted
-SIZES: Mapping[str, int] = {"d_model": 512, "d_head": 64, "n_heads": 8, "max_positions": 2048}
+SIZES: Mapping[str, int] = {"d_model": 512, "d_head": 64, "n_heads": 8, "n_layers": 6, "max_positions": 2048}
 PLACE = 3  #: how many other properties the place of action is worth
 
 
@@ -41,11 +42,11 @@ def parameters(cls: type[PositionEncoding]) -> int | None:
 
 
 def properties(cls: type[PositionEncoding]) -> dict[str, Any]:
-    """What can be told apart without training: where it acts, whether distance alone counts, whether it is for causal
+    """What can be told apart without training: where it acts, what it knows of positions, whether it is for causal
     attention only, whether it learns, whether its table ends, and whether its pairs turn."""
     return {
         "acts": cls.acts,
-        "relative": cls.relative,
+        "kind": kind_of(cls),
         "one_sided": bool(cls.one_sided),
         "learns": bool(parameters(cls)),
         "ends": "max_positions" in parameters_of(cls),

@@ -1,0 +1,129 @@
+"""The page about one encoding that `gnomon positions NAME` prints: what it is, costs and does, and what is near it."""
+
+from typing import TYPE_CHECKING, Any
+
+from gnomon.glossary import Words, translated
+
+if TYPE_CHECKING:
+    from gnomon.models.position_cost import PositionCost
+    from gnomon.positions import PositionEncoding
+
+WIDTH = 64  #: positions that the picture shows
+ROWS = 8
+SHADES = " ░▒▓█"
+#: property -> its word in the glossary
+PROPERTIES = {
+    "acts": "acts_at", "kind": "kind", "one_sided": "sees", "learns": "learning", "ends": "length",
+    "turns": "turning",
+}  # fmt: skip
+
+
+def facts(cls: "type[PositionEncoding]") -> dict[str, Any]:
+    """All of it as data, for --json."""
+    from dataclasses import asdict
+
+    from gnomon.models.position_cost import LENGTH, position_cost
+    from gnomon.positions.citation import cite
+    from gnomon.positions.kinship import SIZES, formula, nearest, properties
+
+    cost = position_cost(cls)
+    return {
+        "name": cls.name,
+        "paper": cls.paper,
+        "formula": formula(cls),
+        **properties(cls),
+        "extrapolation": cls.extrapolation,
+        "says": _says(cls),
+        "used_by": cls.used_by,
+        "cost": None if cost is None else {"tokens": LENGTH, **asdict(cost)},
+        "sizes": dict(SIZES),
+        "nearest": [{"name": other.name, "differs_in": differs} for other, differs in nearest(cls)],
+        "cite": cite(cls),
+    }
+
+
+def page(cls: "type[PositionEncoding]", w: Words) -> str:
+    """The page as text. w: of the glossary's group "positions" """
+    from gnomon.models.position_cost import position_cost
+    from gnomon.positions.base import kind_of
+    from gnomon.positions.kinship import formula, nearest
+
+    kind = [] if cls.acts == "nowhere" else [w(kind_of(cls))]
+    where = ", ".join([w(cls.acts), *kind, w("causal_only" if cls.one_sided else "both_sides")])
+    near = "\n".join(_near(other, differs, w) for other, differs in nearest(cls))
+    breaks = [translated(cls.extrapolation, w.lang), *(translated(line, w.lang) for line in _says(cls))]
+    parts = [
+        (w("acts_at"), where),
+        (w("used_by"), translated(cls.used_by, w.lang) or w("nobody")),
+        (w("extrapolation"), "\n".join(filter(None, breaks))),
+        (w("costs"), _costs(position_cost(cls), w)),
+        (w("nearest"), near),
+    ]
+    head = f"{cls.name}  {cls.paper}".rstrip()
+    texts = [head, _indented(formula(cls)), *(f"{title}\n{_indented(text)}" for title, text in parts), picture(cls, w)]
+    more = w("more", cite=f"gnomon positions cite {cls.name}", plot=f"gnomon plot {cls.name}")
+    return "\n\n".join(text for text in [*texts, more] if text)
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.splitlines())
+
+
+def _built(cls: "type[PositionEncoding]") -> "PositionEncoding | None":
+    from gnomon.errors import BadValue
+    from gnomon.positions import Spec
+    from gnomon.positions.kinship import SIZES
+
+    try:
+        return Spec(cls).build(causal=True, **SIZES)
+    except BadValue:
+        return None
+
+
+def _says(cls: "type[PositionEncoding]") -> list[str]:
+    """What the encoding says of itself where a model of SIZES was trained on all its positions."""
+    from gnomon.positions.kinship import SIZES
+
+    built = _built(cls)
+    return [] if built is None else built.describe(SIZES["max_positions"])
+
+
+def _costs(cost: "PositionCost | None", w: Words) -> str:
+    """Parameters, operations and memory, in lines."""
+    from gnomon.models.position_cost import LENGTH
+
+    if cost is None:
+        return w("cost_unknown")
+    more = cost.cached - cost.cached_without
+    cached = {"bytes": round(cost.cached), "more": round(more)}
+    return "\n".join([
+        w("cost_parameters", count=cost.parameters),
+        w("cost_reading", count=round(cost.reading), share=cost.of_reading, tokens=LENGTH, kernel=cost.kernel),
+        w("cost_writing", count=round(cost.writing), share=cost.of_writing, tokens=LENGTH),
+        w("cost_cached_more" if round(more) else "cost_cached", **cached),
+    ])  # fmt: skip
+
+
+def _near(other: "type[PositionEncoding]", differs: list[str], w: Words) -> str:
+    if not differs:
+        return w("near_alike", name=other.name)
+    return w("near_differs", name=other.name, what=", ".join(w(PROPERTIES[key]) for key in differs))
+
+
+def picture(cls: "type[PositionEncoding]", w: Words) -> str:
+    """What it does at the first positions, in shades, with a line that says what the rows and columns are."""
+    built = _built(cls)
+    matrix, caption = (None, "") if built is None else built.look(WIDTH)
+    if matrix is None:
+        return ""
+    step = max(1, -(-matrix.shape[0] // ROWS))
+    shown = matrix[::step].detach().double().cpu()
+    seen = shown[shown.isfinite()]
+    low, high = (float(seen.min()), float(seen.max())) if len(seen) else (0.0, 0.0)
+    low -= 0.0 if len(seen) == shown.numel() else high - low or 1.0  # what is hidden lies below all that is seen
+    level = ((shown.clamp(min=low) - low) / (high - low or 1.0) * (len(SHADES) - 1)).round().long()
+    rows = ["".join(SHADES[i] for i in row) for row in level.tolist()]
+    return _indented("\n".join([*(f"▕{row}▏" for row in rows), translated(caption, w.lang)]))
+
+
+__all__ = ["facts", "page", "picture"]
