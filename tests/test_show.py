@@ -45,12 +45,9 @@ def test_an_encoding_shows_its_paper_its_parameters_and_what_it_does(name):
     html = encoding._repr_html_()
     assert encoding.paper in html
     assert f"{sum(p.numel() for p in encoding.parameters()):,}" in html
-    rows = {
-        "input": SIZES["d_model"],
-        "rotation": SIZES["d_head"] // 2,
-        "score": SIZES["n_heads"],
-        "attention": SIZES["n_heads"],
-    }
+    heads = SIZES["n_heads"]
+    pairs = len(encoding.frequencies())  # of channels; they need not be half a head's width
+    rows = {"input": SIZES["d_model"], "rotation": pairs, "score": heads, "attention": heads}
     assert pixels(html).shape == (rows[encoding.acts], 64, 3)
 
 

@@ -156,12 +156,12 @@ def test_the_page_as_data_is_what_classes_and_counters_say():
 
 
 def test_one_of_your_own_has_a_page_and_a_citation(outside):
-    module = outside("hazy")
-    page = run("hazy", "--import", module)
+    module = outside("misty")
+    page = run("misty", "--import", module)
     assert "A notebook, 2026" in page
     assert "8 parameters" in page
     assert "▕" in page
-    assert run("cite", "hazy", "--import", module).startswith("@misc{hazy,")
+    assert run("cite", "misty", "--import", module).startswith("@misc{misty,")
 
 
 def test_a_name_is_written_as_in_the_papers_or_the_nearest_is_named():

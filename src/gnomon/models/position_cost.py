@@ -74,29 +74,30 @@ def _tensors(x: Any) -> list[torch.Tensor]:
 
 
 def operations(run: Callable[[], object]) -> int:
-    """How many numbers torch computes: two for each product and sum of a matrix product, one for any other result."""
-    with _Counting() as counting:  # type: ignore[no-untyped-call]
-        run()
-    return int(counting.total)
+    """How many numbers torch computes: two for each product and sum of a matrix product, one for any other result. What
+    only looks at memory in another way is no operation."""
+    counts: list[int] = []
 
-
-class _Counting(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Adds up operations as torch calls them; what only looks at memory in another way is none."""
-
-    total: int = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def counted(mode: object, func: Any, types: object, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
-        given = [x for x in args if isinstance(x, torch.Tensor)]
-        name = func.overloadpacket.__name__
-        if "scaled_dot_product" in name:
-            q, k, v = given[:3]
-            self.total += 2 * q.shape[:-1].numel() * k.shape[-2] * (q.shape[-1] + v.shape[-1])
-        elif name in ("mm", "bmm", "addmm", "baddbmm"):
-            self.total += 2 * out.numel() * given[-2].shape[-1]
-        elif not func.is_view and name not in MEMORY:
-            self.total += sum(math.prod(x.shape) for x in _tensors(out))
+        counts.append(_operations(func, [x for x in args if isinstance(x, torch.Tensor)], out))
         return out
+
+    counting: Any = type("Counting", (TorchDispatchMode,), {"__torch_dispatch__": counted})
+    with counting():
+        run()
+    return sum(counts)
+
+
+def _operations(func: Any, given: list[torch.Tensor], out: Any) -> int:
+    """Those of one call of torch."""
+    name = func.overloadpacket.__name__
+    if "scaled_dot_product" in name:
+        q, k, v = given[:3]
+        return 2 * math.prod(q.shape[:-1]) * k.shape[-2] * (q.shape[-1] + v.shape[-1])
+    if name in ("mm", "bmm", "addmm", "baddbmm"):
+        return int(2 * out.numel() * given[-2].shape[-1])
+    return 0 if func.is_view or name in MEMORY else sum(x.numel() for x in _tensors(out))
 
 
 __all__ = ["PositionCost", "operations", "position_cost"]

@@ -28,6 +28,12 @@ class Shaw(PositionEncoding):
 
     name = "shaw"
     paper = "Shaw et al. 2018, arXiv:1803.02155"
+    cite = """@misc{shaw2018self,
+      title = {Self-Attention with Relative Position Representations},
+      author = {Shaw, Peter and Uszkoreit, Jakob and Vaswani, Ashish},
+      year = {2018}, eprint = {1803.02155}, archivePrefix = {arXiv}, url = {https://arxiv.org/abs/1803.02155},
+    }"""
+    used_by = "Music Transformer"
     acts = "attention"
     relative = True
     extrapolation = "rises slowly, far order is lost"
