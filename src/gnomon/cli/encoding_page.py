@@ -13,9 +13,13 @@ ROWS = 8
 SHADES = " ░▒▓█"
 #: property -> its word in the glossary
 PROPERTIES = {
-    "acts": "acts_at", "kind": "kind", "one_sided": "sees", "learns": "learning", "ends": "length",
+    "acts": "acts_at",
+    "kind": "kind",
+    "one_sided": "sees",
+    "learns": "learning",
+    "ends": "length",
     "turns": "turning",
-}  # fmt: skip
+}
 
 
 def facts(cls: "type[PositionEncoding]") -> dict[str, Any]:
@@ -96,12 +100,10 @@ def _costs(cost: "PositionCost | None", w: Words) -> str:
         return w("cost_unknown")
     more = cost.cached - cost.cached_without
     cached = {"bytes": round(cost.cached), "more": round(more)}
-    return "\n".join([
-        w("cost_parameters", count=cost.parameters),
-        w("cost_reading", count=round(cost.reading), share=cost.of_reading, tokens=LENGTH, kernel=cost.kernel),
-        w("cost_writing", count=round(cost.writing), share=cost.of_writing, tokens=LENGTH),
-        w("cost_cached_more" if round(more) else "cost_cached", **cached),
-    ])  # fmt: skip
+    lines = [w("cost_parameters", count=cost.parameters)]
+    lines.append(w("cost_reading", count=round(cost.reading), share=cost.of_reading, tokens=LENGTH, kernel=cost.kernel))
+    lines.append(w("cost_writing", count=round(cost.writing), share=cost.of_writing, tokens=LENGTH))
+    return "\n".join([*lines, w("cost_cached_more" if round(more) else "cost_cached", **cached)])
 
 
 def _near(other: "type[PositionEncoding]", differs: list[str], w: Words) -> str:

@@ -46,10 +46,9 @@ def position_cost(cls: type[PositionEncoding]) -> PositionCost | None:
         return None
     reading, writing, cached, kernel = _counted(Spec(cls))
     base_reading, base_writing, base_cached, _ = _counted(Spec(NoPE))
-    return PositionCost(
-        parameters(cls), reading - base_reading, writing - base_writing, reading / base_reading - 1,
-        writing / base_writing - 1, cached, base_cached, kernel,
-    )  # fmt: skip
+    added = (reading - base_reading, writing - base_writing)
+    shares = (reading / base_reading - 1, writing / base_writing - 1)
+    return PositionCost(parameters(cls), *added, *shares, cached, base_cached, kernel)
 
 
 @torch.no_grad()

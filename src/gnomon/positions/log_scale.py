@@ -33,6 +33,12 @@ class LogScale(PositionEncoding):
 
     name = "log-scale"
     paper = "Nakanishi 2025, arXiv:2501.19399"
+    cite = """@misc{nakanishi2025scalable,
+      title = {Scalable-Softmax Is Superior for Attention},
+      author = {Nakanishi, Ken M.},
+      year = {2025}, eprint = {2501.19399}, archivePrefix = {arXiv}, url = {https://arxiv.org/abs/2501.19399},
+    }"""
+    used_by = "Llama 4"
     acts = "rotation"
     one_sided = True
     extrapolation = "further than none, where the coefficient fits"
