@@ -13,7 +13,7 @@ ROWS = 8
 SHADES = " ░▒▓█"
 #: property -> its word in the glossary
 PROPERTIES = {
-    "acts": "acts_at",
+    "acts": "place",
     "kind": "kind",
     "one_sided": "sees",
     "learns": "learning",
