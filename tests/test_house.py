@@ -26,6 +26,7 @@ LAYERS = (
     "settings",
     "arrays",
     "native",
+    "stored",
     "linear",
     "layout device trace norm glossary available_memory",
     "data",

@@ -15,7 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 import gnomon as gn
 from gnomon import native
 from gnomon.linear import Linear, linear
-from gnomon.native import KINDS, ROWS, product
+from gnomon.native import KINDS, ROWS, STORED_AS, product
 from gnomon.native.build import LIBRARY
 
 compiled = pytest.mark.skipif(native.library() is None, reason="no C compiler when this was installed, or no AVX2")
@@ -27,7 +27,7 @@ def stored(weight, kind):
     if kind in FORMS:
         blocks = gguf.quants.quantize(weight.numpy(), FORMS[kind])
         return torch.from_numpy(blocks), torch.from_numpy(gguf.quants.dequantize(blocks, FORMS[kind])).double()
-    kept = weight.half() if kind == "float16" else weight
+    kept = weight.to(STORED_AS[kind])
     return kept, kept.double()
 
 

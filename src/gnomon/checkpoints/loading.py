@@ -17,8 +17,10 @@ from gnomon.checkpoints import native
 from gnomon.checkpoints.native import CONFIG, PICKLED, must_be, read_json, run_folder
 from gnomon.data.published import TOKENIZER_FILES
 from gnomon.device import resolve_device, resolve_dtype
-from gnomon.errors import BadInput, checked
+from gnomon.errors import BadInput, BadValue, checked
 from gnomon.models import Model
+from gnomon.native import Kind as Stored
+from gnomon.stored import store
 
 M = TypeVar("M", bound=Model)
 #: what is fetched of a hub's folder: no pickles, no weights of other frameworks
@@ -32,12 +34,23 @@ _HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 
 
 @overload
-def load(what: str | Path, device: torch.device | str = "cpu", dtype: torch.dtype | str | None = None) -> Model: ...
+def load(
+    what: str | Path,
+    device: torch.device | str = "cpu",
+    dtype: torch.dtype | str | None = None,
+    *,
+    weights: Stored | None = None,
+) -> Model: ...
 
 
 @overload
 def load(
-    what: str | Path, device: torch.device | str = "cpu", dtype: torch.dtype | str | None = None, *, kind: type[M]
+    what: str | Path,
+    device: torch.device | str = "cpu",
+    dtype: torch.dtype | str | None = None,
+    *,
+    kind: type[M],
+    weights: Stored | None = None,
 ) -> M: ...
 
 
@@ -48,6 +61,7 @@ def load(
     dtype: torch.dtype | str | None = None,
     *,
     kind: type[Model] = Model,
+    weights: Stored | None = None,
 ) -> Model:
     """A model, ready to use (in eval mode), with its tokenizer as `.tokenizer` if it has one.
 
@@ -55,6 +69,8 @@ def load(
     dtype   None keeps the one it is stored in (float32 for a quantised one); device, dtype: objects of torch or names,
             "auto" too
     kind    the architecture that is needed; another one is a BadInput
+    weights     how matrices are kept for running: "float32", or in fewer bits "float16", "bfloat16", "int8", "int4"
+                (see gnomon.stored). Arithmetic is float32; it writes faster, and can be neither trained nor saved
 
     Every weight and every setting is accounted for. Raises BadInput, saying what is missing, unknown or does not fit.
     Nothing is ever unpickled.
@@ -62,8 +78,13 @@ def load(
     path = find(what)
     place = resolve_device(device) if isinstance(device, str) else device
     wanted = resolve_dtype(dtype, place) if isinstance(dtype, str) else dtype
-    model = _load(path, place, wanted)
+    if weights is not None and wanted not in (None, torch.float32):
+        raise BadValue(f"weights={weights!r} are multiplied in float32: leave dtype out, got {dtype}")
+    model = _load(path, place, torch.float32 if weights == "float32" else wanted)
     must_be(model, kind, path)
+    if weights is not None:
+        store(model, weights)
+        model.float()
     return model
 
 

@@ -19,6 +19,7 @@ from gnomon.cli.options import (
     saved_dtype_option,
     seed_option,
     threads_option,
+    weights_option,
 )
 from gnomon.cli.output import print_json
 from gnomon.errors import BadValue
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 @seed_option
 @device_option
 @saved_dtype_option
+@weights_option
 @threads_option
 @import_option
 @lang_option
@@ -91,7 +93,9 @@ def _begin(options: dict[str, Any]) -> "Chat":
     switches = _switches(options["template_options"])
     set_threads(options["threads"])
     dtype = None if options["dtype"] == "saved" else options["dtype"]
-    model = load(options["model"], device=options["device"], dtype=dtype, kind=Writer)  # type: ignore[type-abstract]
+    model = load(  # type: ignore[type-abstract]
+        options["model"], device=options["device"], dtype=dtype, kind=Writer, weights=options["weights"]
+    )
     return Chat(model, options["system"], switches)
 
 

@@ -14,11 +14,13 @@ from gnomon.cli.options import (
     lang_option,
     quiet_option,
     threads_option,
+    weights_option,
 )
 from gnomon.cli.output import measures_json, print_json
 from gnomon.glossary import translated, words
 
 if TYPE_CHECKING:
+    from gnomon.native import Kind
     from gnomon.train import Evaluation
 
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 @click.option("--data", multiple=True, metavar="FILE", help="Measure on this instead; may be repeated.")
 @device_option
 @dtype_option
+@weights_option
 @threads_option
 @import_option
 @lang_option
@@ -37,6 +40,7 @@ def command(
     data: tuple[str, ...],
     device: str,
     dtype: str,
+    weights: "Kind | None",
     threads: int | None,
     lang: str,
     as_json: bool,
@@ -51,7 +55,7 @@ def command(
     from gnomon.tasks.run_evaluation import measured
 
     set_threads(threads)
-    kind, evaluation = measured(run, data, device, dtype, quiet)
+    kind, evaluation = measured(run, data, device, dtype, quiet, weights)
     if as_json:
         print_json({"run": run, "task": kind.name, **measures_json(evaluation)})
     else:

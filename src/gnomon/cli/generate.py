@@ -29,6 +29,7 @@ from gnomon.cli.options import (
     saved_dtype_option,
     seed_option,
     threads_option,
+    weights_option,
 )
 from gnomon.cli.output import print_json
 from gnomon.errors import BadInput, BadValue, GnomonError
@@ -37,6 +38,7 @@ from gnomon.glossary import words
 if TYPE_CHECKING:
     from gnomon.generate import Constraints, Strategy
     from gnomon.models import Writer
+    from gnomon.native import Kind
 
 
 @click.command("generate", cls=GroupedCommand, context_settings=also_called)
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
 @seed_option
 @device_option
 @saved_dtype_option
+@weights_option
 @threads_option
 @import_option
 @lang_option
@@ -102,8 +105,8 @@ class Desk:
         from gnomon.generate import ReadsSource
 
         p = ctx.params
-        model = _model(p["run"], p["device"], p["dtype"], p["threads"])
-        draft = None if p["draft"] is None else _model(Path(p["draft"]), p["device"], p["dtype"], None)
+        model = _model(p["run"], p["device"], p["dtype"], p["threads"], p["weights"])
+        draft = None if p["draft"] is None else _model(Path(p["draft"]), p["device"], p["dtype"], None, p["weights"])
         reads = isinstance(model, ReadsSource)
         if p["source"] is not None and not reads:
             raise BadValue("this model has no encoder to read a source with: give the text as --prompt")
@@ -205,14 +208,14 @@ def _prompt(prompt: str | None, file: Path | None) -> str:
         raise BadInput(f"{source} is not UTF-8 text: {error.reason} at byte {error.start}") from error
 
 
-def _model(run: Path, device: str, dtype: str, threads: int | None) -> "Writer":
+def _model(run: Path, device: str, dtype: str, threads: int | None, weights: "Kind | None") -> "Writer":
     from gnomon.checkpoints import load
     from gnomon.device import set_threads
     from gnomon.models import Writer
 
     set_threads(threads)
     wanted = None if dtype == "saved" else dtype
-    model = load(run, device=device, dtype=wanted, kind=Writer)  # type: ignore[type-abstract]
+    model = load(run, device=device, dtype=wanted, kind=Writer, weights=weights)  # type: ignore[type-abstract]
     if model.tokenizer is None:
         raise BadInput(f"{run} holds no tokenizer, so its model can neither read a prompt nor write a text")
     return model

@@ -63,6 +63,11 @@ saved_dtype_option = click.option(
     show_default=True,
     help="Floating type of the products; saved: that of the weights (quantised ones: float32); auto: the fastest here.",
 )
+weights_option = click.option(
+    "--weights",
+    type=click.Choice(["float32", "float16", "bfloat16", "int8", "int4"]),
+    help="Keep matrices in so many bits and multiply in float32: fewer are faster, and lose a little.",
+)
 ALIASES = {"max-tokens": "max-new-tokens", "temp": "temperature"}  # what other programs call them; help shows ours
 also_called = {"token_normalize_func": lambda name: ALIASES.get(name, name)}
 seed_option = click.option(
@@ -207,4 +212,5 @@ __all__ = [
     "seed_option",
     "threads_option",
     "typed_flags",
+    "weights_option",
 ]

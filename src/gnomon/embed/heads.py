@@ -17,6 +17,7 @@ from gnomon.errors import BadValue, checked, must_be
 from gnomon.kinds import Setting
 from gnomon.linear import linear
 from gnomon.shapes import Float
+from gnomon.stored import Stored, check_whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +69,7 @@ class Tied(nn.Module):
             self._owner = (new,)
 
     @property
-    def weight(self) -> nn.Parameter:
+    def weight(self) -> nn.Parameter | Stored:
         """The embedding's own Parameter."""
         return self.table.weight
 
@@ -98,6 +99,8 @@ class Tied(nn.Module):
 class Untied(nn.Module):
     """logits = scale * h W^T + b, with a table of its own, capped as in Tied."""
 
+    stores_weight = True  #: its weight may be kept in fewer bits, see `gnomon.stored`
+
     @checked
     def __init__(
         self,
@@ -114,7 +117,7 @@ class Untied(nn.Module):
         if vocab_size < 1 or d_model < 1:
             raise BadValue(f"vocab_size and d_model must be at least 1, got {vocab_size} and {d_model}")
         self.std, self.scale, self.softcap = std, scale, softcap
-        self.weight = nn.Parameter(torch.empty(vocab_size, d_model))
+        self.weight: nn.Parameter | Stored = nn.Parameter(torch.empty(vocab_size, d_model))
         self.bias = nn.Parameter(torch.zeros(vocab_size)) if bias else None
         nn.init.normal_(self.weight, std=std)
 
@@ -126,6 +129,7 @@ class Untied(nn.Module):
     @torch.no_grad()
     def resize(self, vocab_size: int) -> None:
         """Change the number of rows; those that remain keep their bits."""
+        check_whole(self)
         must_be("vocab_size", vocab_size, int)
         self.weight = nn.Parameter(resized(self.weight, vocab_size, self.std), self.weight.requires_grad)
         if self.bias is not None:

@@ -18,9 +18,10 @@ from torch.nn import functional as F
 
 from gnomon.errors import BadInput, BadValue, checked, must_be, wrong
 from gnomon.kinds import Setting
-from gnomon.linear import Linear, linear
+from gnomon.linear import linear
 from gnomon.settings import SharedSettings
 from gnomon.shapes import Float, Int
+from gnomon.stored import Stored, check_whole
 
 Scale = Literal["sqrt", "rounded sqrt"] | float | None
 
@@ -53,6 +54,8 @@ class TableSettings(SharedSettings):
 class TokenEmbedding(nn.Module):
     """ids (B, T) -> vectors (B, T, D): rows of a (V, D) table, times sqrt(D) by default."""
 
+    stores_weight = True  #: its weight may be kept in fewer bits, see `gnomon.stored`
+
     @checked
     def __init__(
         self,
@@ -81,8 +84,8 @@ class TokenEmbedding(nn.Module):
         self.rounds = scale == "rounded sqrt"
         check_std(std)
         self.scale, self.std = scale_and_std(scale, std, d_model)
-        self.weight = nn.Parameter(torch.empty(vocab_size, width))
-        self.widen = Linear(width, d_model, bias=False) if width < d_model else None
+        self.weight: nn.Parameter | Stored = nn.Parameter(torch.empty(vocab_size, width))
+        self.widen = nn.Linear(width, d_model, bias=False) if width < d_model else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -107,9 +110,15 @@ class TokenEmbedding(nn.Module):
     def forward(self, ids: Int) -> Float:
         """ids (B, T) -> (B, T, D). Raises BadValue for an id outside the table, naming it and its row."""
         check_ids(ids, self.vocab_size)
-        x = F.embedding(ids, self.weight, self.padding_id)
+        x = self.rows(ids)
         x = x if self.widen is None else self.widen(x)
         return x if self.scale == 1.0 else x * (torch.tensor(self.scale, dtype=x.dtype) if self.rounds else self.scale)
+
+    def rows(self, ids: Int) -> Float:
+        """The rows of these ids, (B, T, width of the table)."""
+        if isinstance(self.weight, Stored):
+            return self.weight.rows(ids)
+        return F.embedding(ids, self.weight, self.padding_id)
 
     def unembed(self, h: Float) -> Float:
         """h (..., D) -> logits (..., V) with the same table. The padding row gets no gradient from here."""
@@ -125,6 +134,7 @@ class TokenEmbedding(nn.Module):
     @torch.no_grad()
     def resize(self, vocab_size: int) -> None:
         """Change the number of rows. Rows that remain keep their bits; new ones are drawn like the first were."""
+        check_whole(self)
         must_be("vocab_size", vocab_size, int)
         if self.padding_id is not None and self.padding_id >= vocab_size:
             raise BadValue(f"resizing to {vocab_size} rows would cut off the padding token {self.padding_id}")
@@ -139,6 +149,7 @@ class TokenEmbedding(nn.Module):
 
         Raises BadValue for a vector of another width or an id outside the table, before any row is changed.
         """
+        check_whole(self)
         must_be("vectors", vectors, Mapping, "a vector of each token: {'cat': tensor}, as read_vectors gives them")
         must_be("vocabulary", vocabulary, Mapping, "the id of each token: {'cat': 12}")
         found: dict[int, Float] = {}

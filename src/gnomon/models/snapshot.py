@@ -13,6 +13,7 @@ from gnomon.models.config import ModelConfig
 from gnomon.models.meta import on_meta
 from gnomon.models.model import Model
 from gnomon.models.weight_names import plain_name
+from gnomon.stored import check_whole
 
 PLAIN = (bool, int, float, str, type(None), torch.dtype)
 #: settings that change no logits: of training, and of how new rows are drawn
@@ -35,6 +36,7 @@ def snapshot(model: Model, tokenizer: Tokenizer | None = None) -> Snapshot:
     The config is the model's, but for the tie: a head that was replaced is told by what it is. Raises BadValue, which
     names the part, where what the config builds would compute something else than the model does.
     """
+    check_whole(model)
     head = model.over_vocabulary
     if isinstance(head, Tied) and not model.tied:
         raise BadValue(

@@ -19,10 +19,20 @@ from torch import Tensor
 from gnomon.native.build import LIBRARY
 from gnomon.shapes import Float
 
-Kind = Literal["float32", "float16", "int8", "int4"]
-KINDS: dict[str, int] = {"float32": 0, "float16": 1, "int8": 2, "int4": 3}  #: as in products.c
-ABI = 1
-ROWS = {"float32": 8, "float16": 16, "int8": 16, "int4": 16}  #: with more rows a large product is faster
+Kind = Literal["float32", "float16", "bfloat16", "int8", "int4"]
+KINDS: dict[str, int] = {"float32": 0, "float16": 1, "int8": 2, "int4": 3, "bfloat16": 4}  #: as in products.c
+ABI = 2
+ROWS = {
+    "float32": 8,
+    "float16": 16,
+    "bfloat16": 16,
+    "int8": 16,
+    "int4": 16,
+}  #: with more rows a large product is faster
+STORED_AS = {  #: the dtype of a matrix in each form; blocks are bytes
+    "float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16, "int8": torch.uint8,
+    "int4": torch.uint8,
+}  # fmt: skip
 ALONE = 2**15  #: weights that one thread multiplies before another could begin
 
 
@@ -85,7 +95,7 @@ def product(x: Float, weight: Tensor, bias: Float | None, out: int, kind: Kind =
         x.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)
     ):
         return None
-    if not _plain(weight) or not weight.is_contiguous() or (kind == "float32" and weight.dtype != torch.float32):
+    if not _plain(weight) or not weight.is_contiguous() or weight.dtype != STORED_AS[kind]:
         return None
     if bias is not None and not (_plain(bias) and bias.dtype == torch.float32 and bias.is_contiguous()):
         return None
@@ -112,4 +122,4 @@ def _plain(x: Tensor) -> bool:
     return type(x) in (Tensor, torch.nn.Parameter) and x.device.type == "cpu"
 
 
-__all__ = ["KINDS", "Kind", "Library", "library", "product"]
+__all__ = ["KINDS", "ROWS", "STORED_AS", "Kind", "Library", "library", "product"]

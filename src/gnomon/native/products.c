@@ -1,6 +1,7 @@
 /* Products of a weight matrix with a few rows, and the rotation of pairs: what a decoding step spends its time on.
 
-   y[r, o] = sum_i x[r, i] w[o, i]          x, y float32; w float32, float16 or blocks of 32 as GGUF stores them
+   y[r, o] = sum_i x[r, i] w[o, i]          x, y float32; w float32, float16, bfloat16 or blocks of 32 as GGUF
+                                         stores them
 
    All arithmetic is float32, whatever the weights are stored in. The work is cut by output rows over the threads of
    whoever calls: `parallel` is OpenMP's own entrance (GOMP_parallel), handed in so that no second pool of threads is
@@ -33,7 +34,7 @@ typedef struct {
     rank_fn rank;
 } job_t;
 
-enum { FLOAT32, FLOAT16, Q8, Q4 };
+enum { FLOAT32, FLOAT16, Q8, Q4, BFLOAT16 };
 
 static float half_to_float(uint16_t h) {
     uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = (h >> 10) & 31, fraction = h & 1023, bits;
@@ -56,7 +57,8 @@ static float half_to_float(uint16_t h) {
 static size_t row_bytes(int kind, int64_t in) {
     switch (kind) {
     case FLOAT32: return (size_t)in * 4;
-    case FLOAT16: return (size_t)in * 2;
+    case FLOAT16:
+    case BFLOAT16: return (size_t)in * 2;
     case Q8: return (size_t)(in / BLOCK) * 34;
     default: return (size_t)(in / BLOCK) * 18;
     }
@@ -67,11 +69,13 @@ static size_t row_bytes(int kind, int64_t in) {
 static void unpack_plain(int kind, const uint8_t *w, int64_t i, int64_t n, float *out) {
     if (kind == FLOAT32) {
         memcpy(out, w + 4 * i, (size_t)n * 4);
-    } else if (kind == FLOAT16) {
+    } else if (kind == FLOAT16 || kind == BFLOAT16) {
         for (int64_t j = 0; j < n; j++) {
             uint16_t h;
             memcpy(&h, w + 2 * (i + j), 2);
-            out[j] = half_to_float(h);
+            uint32_t bits = (uint32_t)h << 16;
+            if (kind == FLOAT16) out[j] = half_to_float(h);
+            else memcpy(out + j, &bits, 4);
         }
     } else {
         uint16_t h;
@@ -118,6 +122,13 @@ AVX2 static inline __m256 unpack(int kind, const uint8_t *w, int64_t i, __m256 o
     }
     if (kind == FLOAT16) {
         for (int j = 0; j < 4; j++) out[j] = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(w + 2 * (i + 8 * j))));
+        return _mm256_setzero_ps();
+    }
+    if (kind == BFLOAT16) {
+        for (int j = 0; j < 4; j++) {
+            __m256i bits = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(w + 2 * (i + 8 * j))));
+            out[j] = _mm256_castsi256_ps(_mm256_slli_epi32(bits, 16));
+        }
         return _mm256_setzero_ps();
     }
     const uint8_t *block = w + (i / BLOCK) * (kind == Q8 ? 34 : 18);
@@ -191,6 +202,7 @@ AVX2 static void dot_avx2(const job_t *job, int64_t from, int64_t to) {
             switch (job->kind) {
             case FLOAT32: dot_rows(job, FLOAT32, o, first, count); break;
             case FLOAT16: dot_rows(job, FLOAT16, o, first, count); break;
+            case BFLOAT16: dot_rows(job, BFLOAT16, o, first, count); break;
             case Q8: dot_rows(job, Q8, o, first, count); break;
             default: dot_rows(job, Q4, o, first, count); break;
             }
@@ -202,7 +214,7 @@ AVX2 static void dot_avx2(const job_t *job, int64_t from, int64_t to) {
 
 static int vectors = 0; /* whether the vector instructions above are there and wanted */
 
-int gnomon_abi(void) { return 1; } /* raised with every change of an entrance; __init__.py asks for it */
+int gnomon_abi(void) { return 2; } /* raised with every change of an entrance; __init__.py asks for it */
 
 int gnomon_vectors(int wanted) {
 #ifdef X86

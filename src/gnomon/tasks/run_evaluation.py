@@ -11,6 +11,7 @@ from gnomon.data import Tokenizer
 from gnomon.device import resolve_device
 from gnomon.errors import BadInput, BadValue, checked
 from gnomon.models import Model
+from gnomon.native import Kind as Stored
 from gnomon.tasks.kind import Kind, find, saved_kind
 from gnomon.train import Evaluation, State, Task, TrainConfig, read_state
 from gnomon.train.run import training_dtype
@@ -35,13 +36,21 @@ def evaluate(
 
 
 def measured(
-    run: str | Path, data: tuple[str, ...], device: torch.device | str, dtype: str, quiet: bool = True
+    run: str | Path,
+    data: tuple[str, ...],
+    device: torch.device | str,
+    dtype: str,
+    quiet: bool = True,
+    weights: Stored | None = None,
 ) -> tuple[Kind, Evaluation]:
     """What `evaluate` returns, and the kind of task."""
     run = Path(run)
     where = resolve_device(device) if isinstance(device, str) else device
-    precision = training_dtype(dtype, where)
-    model = load(run, where, precision if precision.itemsize >= 4 else None)  # narrower ones are for the products alone
+    precision = training_dtype(dtype, where) if weights is None else torch.float32
+    kept = (
+        precision if weights is None and precision.itemsize >= 4 else None
+    )  # narrower ones are for the products alone
+    model = load(run, where, kept, weights=weights)
     kind, task, config = _on_data(run, model, data, quiet) if data else _as_trained(run, model, quiet)
     task.check(model, config)
     return kind, task.evaluate(model, precision)
