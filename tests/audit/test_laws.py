@@ -32,7 +32,7 @@ BLOCKS = [
     {"residual_scale": 0.3, "head_softcap": 3.0, "head_scale": 0.5}, {"softcap": 2.0}, {"sinks": True},
     {"sink_tokens": 2}, {"window": [3, None], "sink_tokens": 1},
     {"softcap": 3.0, "sinks": True, "qk_norm": True, "window": [None, 4], "sink_tokens": 2},
-    {"experts": {"n_experts": 4, "shared": 8, "dense_layers": [1]}},
+    {"distinct_layers": 1}, {"experts": {"n_experts": 4, "shared": 8, "dense_layers": [1]}},
 ]  # fmt: skip
 
 
@@ -55,7 +55,7 @@ def models(draw: st.DrawFn, name: str) -> Subject:
         spec,
         causal=causal,
         architecture=architecture,
-        options={} if parallel and architecture == "encoder-decoder" else block,
+        options={} if (parallel or "distinct_layers" in block) and architecture == "encoder-decoder" else block,
         window=window,
         n_kv_heads=draw(st.sampled_from([1, 2, 4])),
         placement=draw(st.sampled_from(placements)),

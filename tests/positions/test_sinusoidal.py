@@ -172,3 +172,12 @@ def test_a_base_sets_the_slowest_wavelength():
 def test_a_mistake_is_named(arguments, message):
     with pytest.raises(gn.BadValue, match=message):
         Sinusoidal(**arguments)
+
+
+def test_an_offset_is_the_row_of_the_first_position():
+    """M2M-100 begins in row 2."""
+    late, table = Sinusoidal(16, table="tensor2tensor", offset=2), sinusoidal_table(7, 16, table="tensor2tensor")
+    vectors = late.vectors(gn.Layout.dense(1, 5), torch.float64)[0]
+    torch.testing.assert_close(vectors, torch.from_numpy(table[2:]), rtol=0, atol=1e-14)
+    with pytest.raises(gn.BadValue, match="offset is the row of position 0"):
+        Sinusoidal(16, offset=-1)

@@ -22,7 +22,7 @@ from gnomon.settings import SharedSettings
 from gnomon.shapes import Float
 
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "clamped_swish"]
-_ACTIVATIONS: dict[str, Callable[[Float], Float]] = {
+UNGATED: dict[str, Callable[[Float], Float]] = {
     "relu": F.relu,
     "gelu": F.gelu,
     "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
@@ -63,7 +63,7 @@ class FeedForward(nn.Module):
     ) -> None:
         """d_ff: hidden width. activation: relu, gelu (exact), gelu_tanh (GPT-2), silu; clamped_swish when gated."""
         super().__init__()
-        if activation not in (known := {**_ACTIVATIONS, **_GATES}):
+        if activation not in (known := {**UNGATED, **_GATES}):
             raise unknown("activation", activation, known)
         if activation in _GATES and not gated:
             raise BadValue(f"{activation} is a function of a gate and of what it lets through: set gated=True")
@@ -78,10 +78,10 @@ class FeedForward(nn.Module):
 
     def _hidden(self, x: Float) -> Float:
         if self.gate is None:
-            return _ACTIVATIONS[self.activation](self.up(x))
+            return UNGATED[self.activation](self.up(x))
         if self.activation in _GATES:
             return _GATES[self.activation](self.gate(x), self.up(x))
-        h: Float = _ACTIVATIONS[self.activation](self.gate(x)) * self.up(x)
+        h: Float = UNGATED[self.activation](self.gate(x)) * self.up(x)
         return h
 
     def extra_repr(self) -> str:

@@ -48,6 +48,15 @@ class InputSettings(TableSettings):
         ),
     ] = 0
     input_norm: Annotated[Norm | None, Setting("norm of what enters the first block; default none")] = None
+    d_input: Annotated[
+        int | None,
+        Setting(
+            "width of the whole input layer, positions and norm too, before a projection to d_model; default d_model",
+            least=1,
+            most=2**20,
+            source="ALBERT, arXiv:1909.11942, and ELECTRA, arXiv:2003.10555, in their code",
+        ),
+    ] = None
 
 
 class InputEmbedding(nn.Module):
@@ -67,6 +76,7 @@ class InputEmbedding(nn.Module):
         dropout: float = 0.0,
         n_types: int = 0,
         size: float = 0.02,
+        d_output: int | None = None,
     ) -> None:
         """position       a name, a Spec or a ready encoding
         max_positions  rows of a learned table
@@ -74,6 +84,7 @@ class InputEmbedding(nn.Module):
         norm, norm_eps of the sum (BERT); dropout: once, on the sum
         n_types        rows of a token-type (segment) table that is added too
         size           root mean square of token vectors at first, with which tables of types and positions are drawn
+        d_output       width after a projection at the end, default none
         """
         super().__init__()
         if combine not in ("add", "concat"):
@@ -90,6 +101,7 @@ class InputEmbedding(nn.Module):
             self.project = Linear(widened, d_model) if combine == "concat" and self.position is not None else None
         self.norm = None if norm is None else build_norm(norm, d_model, norm_eps)
         self.drop = nn.Dropout(dropout)
+        self.enter = None if d_output is None else Linear(d_model, d_output)
 
     def embed(
         self, tokens: TokenEmbedding, ids: Int, at: Layout | None, types: Int | None = None, trace: Trace | None = None
@@ -117,8 +129,8 @@ class InputEmbedding(nn.Module):
         if p is not None:
             p = p.to(x.dtype)
             x = x + p if self.project is None else self.project(torch.cat([x, p.expand(len(x), -1, -1)], -1))
-        x = x if self.norm is None else self.norm(x)
-        return self.drop(x)
+        x = self.drop(x if self.norm is None else self.norm(x))
+        return x if self.enter is None else self.enter(x)
 
 
 class InputLayer(InputEmbedding):
@@ -143,14 +155,17 @@ class InputLayer(InputEmbedding):
         dropout: float = 0.0,
         padding_id: int | None = None,
         d_embed: int | None = None,
+        d_input: int | None = None,
         n_types: int = 0,
         std: float | None = None,
     ) -> None:
         """scale, padding_id, d_embed, std: of the token table, see TokenEmbedding. The rest: see InputEmbedding."""
-        tokens = TokenEmbedding(vocab_size, d_model, scale, padding_id, d_embed, std)
+        width = d_model if d_input is None else d_input
+        tokens = TokenEmbedding(vocab_size, width, scale, padding_id, d_embed, std)
         super().__init__(
-            d_model, position=position, max_positions=max_positions, combine=combine, position_dim=position_dim,
+            width, position=position, max_positions=max_positions, combine=combine, position_dim=position_dim,
             norm=norm, norm_eps=norm_eps, dropout=dropout, n_types=n_types, size=tokens.size,
+            d_output=None if d_input is None else d_model,
         )  # fmt: skip
         self.tokens = tokens
 

@@ -25,6 +25,7 @@ from gnomon.settings import explained, kinds_of
 Position = str | Spec | Sequence[str | Spec]
 Window = int | None | Sequence[int | None]
 Architecture = Literal["decoder-only", "encoder-only", "encoder-decoder"]
+HeadActivation = Literal["relu", "gelu", "gelu_tanh", "silu", "tanh"]
 HeadKind = Literal["tokens", "masked", "labels", "pooled", "classes"]
 Pooling = Literal["first", "mean"]
 
@@ -51,6 +52,10 @@ class PositionSettings:
             "encodings that act in attention)"
         ),
     ] = "rope"
+    input_position: Annotated[
+        str | Spec | Mapping[str, Any] | None,
+        Setting("an encoding at the input besides one that acts in attention", source="MPNet, arXiv:2004.09297"),
+    ] = None
     max_positions: Annotated[int | None, Setting("rows of a learned table", least=1, most=2**40)] = None
     causal: Annotated[
         bool, Setting("a token of a decoder-only model sees only what came before it; one of an encoder sees all")
@@ -63,6 +68,24 @@ class PositionSettings:
             most=2**40,
         ),
     ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackSettings:
+    """Stack"""
+
+    distinct_layers: Annotated[
+        int | None,
+        Setting(
+            "blocks with weights of their own, each used by neighbouring layers; default all of them",
+            least=1,
+            most=10_000,
+            source="ALBERT, arXiv:1909.11942",
+        ),
+    ] = None
+    first_norm: Annotated[
+        bool, Setting("a norm before the first attention, besides input_norm", source="ModernBERT, arXiv:2412.13663")
+    ] = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +103,10 @@ class EncoderHeadSettings:
     pooling: Annotated[Pooling, Setting("the first token's vector or the mean of all, of 'pooled' and 'classes'")] = (
         "mean"
     )
-    pooler: Annotated[bool, Setting("a tanh layer after pooling", source="BERT, arXiv:1810.04805")] = False
+    pooler: Annotated[bool, Setting("a layer after pooling", source="BERT, arXiv:1810.04805")] = False
+    head_activation: Annotated[
+        HeadActivation | None, Setting("of the head's own layer; default gelu of 'masked', tanh of a pooler")
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +132,7 @@ class Settings(  # in the order of help from below
     EncoderHeadSettings,
     LogitSettings,
     InputSettings,
+    StackSettings,
     ResidualSettings,
     MixtureSettings,
     MultiHeadSettings,
@@ -133,6 +160,8 @@ class ModelConfig(Settings):
     @property
     def at_input(self) -> Spec:
         """The encoding of the input layer; "none" where position acts in attention."""
+        if isinstance(self.input_position, Spec):
+            return self.input_position
         first, *others = self.specs
         return first if first.acts == "input" and not others else Spec(NoPE)
 
@@ -185,10 +214,17 @@ class ModelConfig(Settings):
         pattern = self.window_pattern
         return [pattern[layer % len(pattern)] for layer in range(n_layers)]
 
+    def blocks(self, n_layers: int) -> list[int]:
+        """The block, counted from 0, of each of a stack's layers."""
+        n = n_layers if self.distinct_layers is None else self.distinct_layers
+        return [layer * n // n_layers for layer in range(n_layers)]
+
     def __post_init__(self) -> None:
         """Raise BadValue for a value that no model can have; settle what has several notations or depends on others."""
         object.__setattr__(self, "position", as_position(self.position))
         object.__setattr__(self, "window", as_window(self.window))
+        if self.input_position is not None:
+            object.__setattr__(self, "input_position", as_position(self.input_position))
         object.__setattr__(self, "experts", as_experts(self.experts))
         for key, kind in kinds_of(ModelConfig).items():
             must_be(key, getattr(self, key), kind)
@@ -196,6 +232,8 @@ class ModelConfig(Settings):
             raise BadValue(f"sink_tokens={self.sink_tokens} are seen from outside the window: give a window")
         if self.recipe is not None and self.sink_tokens:
             raise BadValue(f"sink_tokens are the first positions of a text, which {self.recipe} moves: leave one out")
+        _check_position(self)
+        _check_stack(self)
         _check_residual(self)
         _check_head(self)
         object.__setattr__(self, "embed_scale", self.token_scale)
@@ -206,6 +244,8 @@ class ModelConfig(Settings):
         saved = [spec.to_dict() for spec in self.specs]
         plain["position"] = saved[0] if isinstance(self.position, Spec) else saved
         plain["experts"] = None if self.mixture is None else self.mixture.to_dict()
+        if isinstance(self.input_position, Spec):
+            plain["input_position"] = self.input_position.to_dict()
         plain["window"] = self.window if self.window is None or isinstance(self.window, int) else list(self.window)
         return plain
 
@@ -223,6 +263,39 @@ class ModelConfig(Settings):
 
 
 ModelConfig.__doc__ = f"The settings of a model of any architecture.\n\n{explained(ModelConfig)}"
+
+
+def _check_position(c: ModelConfig) -> None:
+    """Raise BadValue for two encodings at the input, and for an input narrower than the head reads."""
+    if isinstance(c.input_position, Spec):
+        if c.input_position.acts != "input":
+            raise BadValue(f"{c.input_position.name} acts in attention, not at the input: give it as position")
+        if any(spec.acts == "input" for spec in c.specs):
+            raise BadValue(f"two encodings at the input, {c.input_position.name} and {c.specs[0].name}: leave one out")
+    if c.d_input is not None and (c.architecture != "encoder-only" or (c.head == "tokens" and c.tied)):
+        raise BadValue(
+            "d_input is the width of an encoder's input layer, whose table a head for 'tokens' cannot share; got "
+            f"architecture={c.architecture!r} and head={c.head!r}"
+        )
+
+
+def _check_stack(c: ModelConfig) -> None:
+    """Raise BadValue for layers that share a block and are not alike, and for a first norm that there never is."""
+    if not c.first_norm and (c.placement != "pre" or c.residual != "sequential"):
+        raise BadValue("first_norm=False goes with placement='pre' and residual='sequential'")
+    if c.distinct_layers is None:
+        return
+    if c.architecture == "encoder-decoder" or c.distinct_layers > c.n_layers:
+        raise BadValue(
+            f"distinct_layers={c.distinct_layers} of {c.n_layers} layers: there are at most as many as layers, and in "
+            f"one stack; this model is {c.architecture}"
+        )
+    dense = () if c.mixture is None else c.mixture.dense_layers
+    kinds: dict[int, tuple[int | None, bool, bool]] = {}
+    for layer, (block, window) in enumerate(zip(c.blocks(c.n_layers), c.windows(c.n_layers), strict=True)):
+        kind = (window, layer in dense, c.first_norm or layer > 0)
+        if kinds.setdefault(block, kind) != kind:
+            raise BadValue(f"layer {layer} shares its block with another layer, so both have one window and one kind")
 
 
 def _check_residual(c: ModelConfig) -> None:

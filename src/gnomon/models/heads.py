@@ -18,12 +18,15 @@ from torch import nn
 from torch.nn import functional as F
 
 from gnomon.attention import Memory
+from gnomon.blocks.ffn import UNGATED
 from gnomon.embed import InputLayer, Tied, Untied
 from gnomon.errors import BadValue
 from gnomon.linear import Linear
 from gnomon.models.config import ModelConfig, Pooling
 from gnomon.norm import build_norm
 from gnomon.shapes import Float
+
+ACTIVATIONS: dict[str, Callable[[Float], Float]] = {**UNGATED, "tanh": torch.tanh}
 
 
 class Head(nn.Module):
@@ -61,12 +64,14 @@ class MaskedHead(TokenHead):
         """Of the model's width, with its kind of norm."""
         super().__init__(config, layer)
         self.out = head_for(config, layer, bias=True)
-        self.transform = linear(config.d_model, config.d_model, config.init_std)
-        self.norm = build_norm(config.norm, config.d_model, config.norm_eps)
+        width = config.d_model if config.d_input is None else config.d_input
+        self.transform = linear(config.d_model, width, config.init_std, config.bias)
+        self.norm = build_norm(config.norm, width, config.norm_eps)
+        self.activation = config.head_activation or "gelu"
 
     def forward(self, memory: Memory) -> Float:
         """(B, T, D) -> (B, T, V)."""
-        return self.out(self.norm(F.gelu(self.transform(memory.states))))
+        return self.out(self.norm(ACTIVATIONS[self.activation](self.transform(memory.states))))
 
 
 class LabelHead(Head):
@@ -91,6 +96,7 @@ class PooledHead(Head):
         super().__init__()
         self.pooling = config.pooling
         self.pooler = linear(config.d_model, config.d_model, config.init_std) if config.pooler else None
+        self.activation = config.head_activation or "tanh"
 
     def forward(self, memory: Memory) -> Float:
         """(B, T, D) -> (B, D)."""
@@ -99,7 +105,7 @@ class PooledHead(Head):
     def vector(self, memory: Memory) -> Float:
         """(B, T, D) -> (B, D)."""
         p = pool(memory, self.pooling)
-        return p if self.pooler is None else torch.tanh(self.pooler(p))
+        return p if self.pooler is None else ACTIVATIONS[self.activation](self.pooler(p))
 
 
 class ClassHead(PooledHead):
@@ -143,14 +149,16 @@ def head_for(c: ModelConfig, layer: InputLayer, bias: bool = False) -> Tied | Un
     bias = bias or c.head_bias
     if c.tied:
         return Tied(layer, bias, c.head_scale, c.head_softcap)
-    return Untied(c.d_model, c.vocab_size, bias, c.init_std, c.head_scale, c.head_softcap)
+    width = c.d_model if c.d_input is None or c.head != "masked" else c.d_input
+    return Untied(width, c.vocab_size, bias, c.init_std, c.head_scale, c.head_softcap)
 
 
-def linear(d_in: int, d_out: int, std: float) -> nn.Linear:
+def linear(d_in: int, d_out: int, std: float, bias: bool = True) -> nn.Linear:
     """Normal weights, zero biases."""
-    layer = Linear(d_in, d_out)
+    layer = Linear(d_in, d_out, bias)
     nn.init.normal_(layer.weight, std=std)
-    nn.init.zeros_(layer.bias)
+    if bias:
+        nn.init.zeros_(layer.bias)
     return layer
 
 

@@ -83,9 +83,9 @@ class Model(nn.Module):
         places: list[Message] = []
         for name, part in self.named_children():
             if isinstance(part, Stack) and any(p is position for p in part.encodings()):
-                mine = [n for n in range(len(part.blocks)) if part.position_of(n) is position]
+                mine = [n for n in range(part.depth) if part.position_of(n) is position]
                 numbers = ", ".join(str(n + 1) for n in mine)
-                whole = len(mine) == len(part.blocks)
+                whole = len(mine) == part.depth
                 here = message("encodings", "all_layers") if whole else message("encodings", "layers", numbers=numbers)
                 of = {"layers": here, "part": message("encodings", name)} if name in ("encoder", "decoder") else {}
                 places.append(message("encodings", "of_part", **of) if of else here)
@@ -181,6 +181,7 @@ def input_layer(c: ModelConfig, vocab_size: int | None = None) -> InputLayer:
         scale=c.token_scale,
         padding_id=c.padding_id,
         d_embed=c.d_embed,
+        d_input=c.d_input,
         std=c.init_std,
         **_input_settings(c),
     )

@@ -29,14 +29,15 @@ from gnomon.trace import Trace
 
 
 class Stack(nn.Module):
-    """One block per entry of `per_layer`, over one residual stream; with `cross` they also look at memory."""
+    """A layer per entry of `per_layer`, over one residual stream; with `cross` they also look at memory."""
 
     def __init__(self, config: ModelConfig, per_layer: Sequence[Spec], *, causal: bool, cross: bool = False) -> None:
         """per_layer: the encoding that acts in each layer's attention; equal ones become one module."""
         super().__init__()
         build = _decoder_block if cross else _block
-        windows = enumerate(config.windows(len(per_layer)))
-        self.blocks = nn.ModuleList(build(config, causal, window, layer) for layer, window in windows)
+        self._block_of, windows = config.blocks(len(per_layer)), config.windows(len(per_layer))
+        first = dict(zip(reversed(self._block_of), reversed(range(len(per_layer))), strict=True))
+        self.blocks = nn.ModuleList(build(config, causal, windows[first[n]], first[n]) for n in sorted(first))
         ends_in_norm = config.placement == "post"
         self.norm = nn.Identity() if ends_in_norm else build_norm(config.norm, config.d_model, config.norm_eps)
         init_linears(self.blocks, config.init_std, len(per_layer))
@@ -61,11 +62,16 @@ class Stack(nn.Module):
             trace.add_hidden(x)
         tables = [position.prepare_for(at, k_at, x.dtype) for position in self.encodings()]
         beside = () if memory is None else (memory,)
-        for layer, block in enumerate(self.blocks):
-            n = self._of_layer[layer]
+        for layer, n in enumerate(self._of_layer):
+            block = self.blocks[self._block_of[layer]]
             here = self.position_of(layer).of_layer(tables[n], self._of_layer[:layer].count(n))
             x = block(x, self.positions[n], here, at, k_at, layer, cache, trace, *beside)
         return self.norm(x)
+
+    @property
+    def depth(self) -> int:
+        """How many layers a token passes; several may share a block."""
+        return len(self._of_layer)
 
     def encodings(self) -> Iterator[PositionEncoding]:
         """The encodings that act in attention, each once."""
@@ -110,7 +116,7 @@ def _sizes(c: ModelConfig, causal: bool) -> dict[str, Any]:
 def _block(c: ModelConfig, causal: bool, window: int | None, layer: int) -> Block:
     attention = MultiHeadAttention(c.d_model, c.n_heads, **chosen(MultiHeadSettings, c), causal=causal, window=window)
     around, settings = placement(c.placement), (c.norm_eps, c.dropout, c.residual_scale)
-    first = around(c.d_model, c.norm, *settings)
+    first = around(c.d_model, c.norm, *settings) if c.first_norm or layer else PreNorm(c.d_model, None, *settings)
     if c.residual == "one norm":
         return OneNormBlock(attention, _ffn(c, layer), first, PreNorm(c.d_model, None, *settings))
     wired = ParallelBlock if c.residual == "parallel" else Block

@@ -241,7 +241,7 @@ def _read(model: Model, ids: list[int], trace: Trace, stack: Stack) -> dict[str,
         layer = model.source_input
     assert trace.tokens is not None
     added = layer.position
-    within = [stack.position_of(n) for n in range(len(stack.blocks))]
+    within = [stack.position_of(n) for n in range(stack.depth)]
     return {
         "ids": ids,
         "tokens": [token_name(model, i) for i in ids],

@@ -40,15 +40,18 @@ class Sinusoidal(PositionEncoding):
     extrapolation = "breaks after some 50 tokens"
 
     @checked
-    def __init__(self, d_model: int, base: float = 10000.0, table: Table = "interleaved") -> None:
-        """d_model: width of the vectors. base: of the wavelengths. table: which of the three published layouts."""
+    def __init__(self, d_model: int, base: float = 10000.0, table: Table = "interleaved", offset: int = 0) -> None:
+        """d_model: width of the vectors. base: of the wavelengths. table: which of the three published layouts.
+        offset: the row of position 0 (M2M-100 has 2)."""
         super().__init__()
         if d_model < 1:
             raise BadValue(f"d_model must be at least 1, got {d_model}")
         check_base(base)
         if table not in get_args(Table):
             raise unknown("sinusoidal table", table, get_args(Table))
-        self.d_model, self.base, self.table = d_model, base, table
+        if offset < 0:
+            raise BadValue(f"offset is the row of position 0, at least 0; got {offset}")
+        self.d_model, self.base, self.table, self.offset = d_model, base, table, offset
 
     @classmethod
     def check_options(cls, options: Mapping[str, Any]) -> None:
@@ -67,7 +70,7 @@ class Sinusoidal(PositionEncoding):
 
     def of(self, pos: Int, dtype: torch.dtype = torch.float32) -> Float:
         """The rows (..., D) of these positions."""
-        a = angles(pos, self.frequencies())
+        a = angles(pos + self.offset, self.frequencies())
         sin, cos = a.sin(), a.cos()[..., : self.d_model // 2]
         if self.table == "interleaved":
             pe = sin.new_empty(*pos.shape, self.d_model)
@@ -78,7 +81,8 @@ class Sinusoidal(PositionEncoding):
 
     def sin_cos(self, at: Layout | Positions) -> tuple[Float, Float]:
         """The sines (B, T, ceil(D/2)) and the cosines (B, T, floor(D/2)) of these positions, in float64."""
-        a = angles((at if isinstance(at, Layout) else Layout.placed(at)).pos, self.frequencies())
+        pos = (at if isinstance(at, Layout) else Layout.placed(at)).pos
+        a = angles(pos + self.offset, self.frequencies())
         return a.sin(), a.cos()[..., : self.d_model // 2]
 
     def frequencies(self) -> list[float]:

@@ -100,6 +100,7 @@ OPT = {name: size for name, size in SIZES.items() if name != "intermediate_size"
 FALCON = {name: size for name, size in OPT.items() if name != "ffn_dim"} | {"ffn_hidden_size": 48}
 LATE = {"pad_token_id": 1, "max_position_embeddings": 66}  # whose positions begin with row 2
 GQA = {"num_key_value_heads": 2}
+MARKED = dict.fromkeys(("cls_token_id", "sep_token_id"), 1)
 FEW = {"num_experts": 5, "num_experts_per_tok": 2}
 SPARSE = FEW | {"moe_intermediate_size": 20}
 #: family -> what its classes are called, the class with a head, and sizes
@@ -142,6 +143,13 @@ FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "mt5": ("MT5", "ForConditionalGeneration", T5),
     "mbart": ("MBart", "ForConditionalGeneration", BART),
     "pegasus": ("Pegasus", "ForConditionalGeneration", BART),
+    "cohere2": ("Cohere2", "ForCausalLM", SIZES | GQA | {"sliding_window": 7}),
+    "olmo3": ("Olmo3", "ForCausalLM", SIZES | GQA | {"sliding_window": 7}),
+    "m2m_100": ("M2M100", "ForConditionalGeneration", BART),
+    "electra": ("Electra", "ForMaskedLM", SIZES | {"embedding_size": 20}),
+    "albert": ("Albert", "ForMaskedLM", SIZES | {"embedding_size": 20}),
+    "mpnet": ("MPNet", "ForMaskedLM", SIZES | LATE),
+    "modernbert": ("ModernBert", "ForMaskedLM", SIZES | {"local_attention": 12} | MARKED),
     "mixtral": ("Mixtral", "ForCausalLM", SIZES | GQA | {"num_local_experts": 5}),
     "qwen2_moe": ("Qwen2Moe", "ForCausalLM", SIZES | GQA | SPARSE | {"shared_expert_intermediate_size": 24}),
     "qwen3_moe": ("Qwen3Moe", "ForCausalLM", SIZES | GQA | SPARSE | {"head_dim": 12}),
@@ -267,6 +275,12 @@ DECODERS += [
     case("gpt_oss", "a window below", rope_parameters=CUT | {"rope_theta": 150000.0}),
     case("gpt_oss", "no window, no biases in attention", layer_types=[TYPES[0]] * 2, attention_bias=False,
          rope_parameters=rope(), **ALIKE),
+    case("cohere2", "a window below", layer_types=list(TYPES)[::-1]),
+    case("cohere2", "two of three layers, biases, own head", num_hidden_layers=3, attention_bias=True,
+         layer_types=[TYPES[1], TYPES[0], TYPES[1]], logit_scale=0.5, **APART),
+    case("olmo3", "a window below", layer_types=list(TYPES)[::-1]),
+    case("olmo3", "scaled above, biases, tied", attention_bias=True, num_key_value_heads=4, **ALIKE,
+         layer_types=list(TYPES)[::-1], rope_parameters={TYPES[0]: YARN, TYPES[1]: rope(rope_theta=5e5)}),
     case("olmoe", "not normalised"),
     case("olmoe", "normalised, biases, tied", norm_topk_prob=True, attention_bias=True, num_key_value_heads=4, **ALIKE),
 ]  # fmt: skip
@@ -279,6 +293,27 @@ ENCODERS = [
     case("distilbert", "own head", **APART),
     case("bert", "own head", **APART),
     case("bert", "eight heads, relu", "Model", num_attention_heads=8, hidden_act="relu"),
+]
+ENCODERS += [
+    *(case(family, head, head, num_labels=3) for family in ("electra", "albert", "mpnet") for head in HEADS),
+    case("electra", "as wide as its layers, own head", embedding_size=D, hidden_act="relu", **APART),
+    case("albert", "two groups of two layers, relu", num_hidden_layers=4, num_hidden_groups=2, hidden_act="relu"),
+    case("distilbert", "ForSequenceClassification", "ForSequenceClassification", num_labels=3),
+    case("bert", "another activation", hidden_act="silu"),
+    case("modernbert", "a window above"),
+    case(
+        "modernbert",
+        "biases, two windows, own head",
+        num_hidden_layers=3,
+        norm_bias=True,
+        mlp_bias=True,
+        attention_bias=True,
+        classifier_bias=True,
+        hidden_activation="silu",
+        classifier_activation="relu",
+        **APART,
+    ),
+    case("modernbert", "Model", "Model", layer_types=list(TYPES)[::-1]),
 ]
 ENCODER_DECODERS = [
     case("t5", "1.0"),
@@ -294,5 +329,14 @@ ENCODER_DECODERS = [
     case("mbart", "relu", activation_function="relu"),
     case("pegasus", "scaled, relu", scale_embedding=True, activation_function="relu"),
     case("pegasus", "one layer", encoder_layers=1),
+    case("m2m_100", "scaled, relu"),
+    case(
+        "m2m_100",
+        "another padding, gelu",
+        scale_embedding=False,
+        activation_function="gelu",
+        pad_token_id=0,
+        bos_token_id=1,
+    ),
 ]
 ALL = [*DECODERS, *ENCODERS, *ENCODER_DECODERS]

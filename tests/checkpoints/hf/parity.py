@@ -117,7 +117,12 @@ def _encoder(theirs: Any, ours: Any, case: Case) -> Iterator[Difference]:
     for side in ("left", "right"):
         real = real_tokens(side)
         given, padded = where(theirs, real), ids
-        if case.family in ("roberta", "xlm-roberta", "camembert"):  # which tells padding by the id, not by the mask
+        if case.family in (
+            "roberta",
+            "xlm-roberta",
+            "camembert",
+            "mpnet",
+        ):  # which tells padding by the id, not by the mask
             padded, given = ids.masked_fill(~real, 1), {"attention_mask": given["attention_mask"]}
         states = ours.encode(padded, gn.Layout.padded(real)).states
         yield compare(side, states, body(padded, **given).last_hidden_state, real)
@@ -127,7 +132,7 @@ def _encoder(theirs: Any, ours: Any, case: Case) -> Iterator[Difference]:
 
 
 def _answer(out: Any) -> Any:
-    return out.logits if "logits" in out else out.pooler_output
+    return out.logits if "logits" in out else out.get("pooler_output", out.last_hidden_state[:, 0])
 
 
 def _encoder_decoder(theirs: Any, ours: Any, case: Case) -> Iterator[Difference]:

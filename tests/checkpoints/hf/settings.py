@@ -30,6 +30,10 @@ OTHERS: dict[str, list[Any]] = {
 }  # fmt: skip
 TOGETHER = [{"sink_tokens": 2, "window": 5}, {"combine": "concat", "position_dim": 8}]
 EXPERTS = {"n_experts": 3, "top_k": 2, "d_ff": 20, "shared": 16, "shared_gate": True}
+OTHERS |= {
+    "distinct_layers": [1, 2], "first_norm": [False], "input_position": ["learned", "sinusoidal", None],
+    "d_input": [20, None], "head_activation": ["relu", "tanh", None],
+}  # fmt: skip
 OTHERS["experts"] = [
     None, EXPERTS, EXPERTS | {"top_k": 1}, EXPERTS | {"normalised": False}, EXPERTS | {"router_bias": True},
     EXPERTS | {"shared": 0, "shared_gate": False}, EXPERTS | {"shared_gate": False}, EXPERTS | {"dense_layers": [0]},
@@ -60,7 +64,7 @@ def positions(c: gn.ModelConfig) -> Iterator[Any]:
     yield from (get("rope", fraction=0.5), get("rope", pairing="interleaved"), "none", "alibi", "t5", "sinusoidal")
     yield from (get("learned", offset=offset) for offset in range(4))
     yield from (get("t5", n_buckets=8, max_distance=20), get("sinusoidal", table="concatenated"))
-    yield get("sinusoidal", base=100.0)
+    yield from (get("sinusoidal", base=100.0), get("sinusoidal", table="tensor2tensor", offset=2))
     if c.architecture != "encoder-decoder":
         for other in ("none", get("rope", base=100.0), get("rope", scaling=Linear(2.0))):
             yield [rope, *[other] * (c.n_layers - 1)]

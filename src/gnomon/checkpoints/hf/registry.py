@@ -108,11 +108,17 @@ def plain(config: ModelConfig) -> ModelConfig:
     c = whole(config)
     per_layer, d_head = c.per_layer(c.n_layers), c.d_head or 0
     at_input = c.at_input.acts == "input"
-    position: Any = _options(c.at_input) if at_input else tuple(_options(spec, d_head) for spec in per_layer)
-    learned = isinstance(position, Spec) and position.name == "learned"
+    inner = tuple(_options(spec, d_head) for spec in per_layer)
+    position: Any = _options(c.at_input) if at_input and c.input_position is None else inner
+    learned = c.at_input.name == "learned"
+    layered = c.head == "masked" or (c.head in ("pooled", "classes") and c.pooler)
+    usual = c.head_activation or ("gelu" if c.head == "masked" else "tanh")
     scale = c.d_model**0.5 if isinstance(c.embed_scale, str) else 1.0 if c.embed_scale is None else c.embed_scale
     return replace(
         c, position=position, window=tuple(c.windows(c.n_layers)), embed_scale=scale, padding_id=None,
+        input_position=None if c.input_position is None else _options(c.at_input),
+        head_activation=usual if layered else None,
+        distinct_layers=None if c.distinct_layers == c.n_layers else c.distinct_layers,
         max_positions=c.max_positions if learned else None, dropout=0.0, init_std=0.02,
     )  # fmt: skip
 

@@ -26,30 +26,39 @@ def read(keys: Keys, class_name: str, offset: int) -> ModelConfig:
     keys.must("is_decoder", False)
     keys.must("add_cross_attention", False)
     head = head_of(keys, class_name)
-    activation = keys.word("hidden_act", ACTIVATIONS, "gelu")
-    if head["head"] == "masked" and activation != "gelu":
-        raise BadInput(f"{keys.file}: a head for masked tokens is known with hidden_act 'gelu', not {activation!r}")
+    own = {} if class_name != "Bert" else {"head_activation": keys.word("hidden_act", ACTIVATIONS, "gelu")}
     return ModelConfig(
-        architecture="encoder-only", causal=False, vocab_size=keys.size("vocab_size"),
-        d_model=keys.size("hidden_size"), n_layers=keys.size("num_hidden_layers", most=LAYERS),
-        n_heads=keys.size("num_attention_heads"), d_ff=keys.size("intermediate_size"),
-        position=get("learned", **({"offset": offset} if offset else {})), placement="post", input_norm="layernorm",
-        max_positions=keys.size("max_position_embeddings") - offset, activation=activation,
-        n_types=keys.size("type_vocab_size", default=2), norm_eps=keys.get("layer_norm_eps", float, 1e-12),
-        dropout=keys.get("hidden_dropout_prob", float, 0.1), init_std=keys.get("initializer_range", float, 0.02),
-        tied=keys.get("tie_word_embeddings", bool, True) or head["head"] != "masked", **head,
+        **sizes(keys, head, offset), n_types=keys.size("type_vocab_size", default=2),
+        **{**head, **(own if head["head"] == "masked" else {})},
     )  # fmt: skip
 
 
-def head_of(keys: Keys, class_name: str) -> dict[str, Any]:
-    """What the class in "architectures" asks of the vectors, as settings of ours."""
+def sizes(keys: Keys, head: dict[str, Any], offset: int) -> dict[str, Any]:
+    """What the configs of this kind share, as settings of ours."""
+    return {
+        "architecture": "encoder-only", "causal": False, "vocab_size": keys.size("vocab_size"),
+        "d_model": keys.size("hidden_size"), "n_layers": keys.size("num_hidden_layers", most=LAYERS),
+        "n_heads": keys.size("num_attention_heads"), "d_ff": keys.size("intermediate_size"),
+        "position": get("learned", **({"offset": offset} if offset else {})), "placement": "post",
+        "input_norm": "layernorm", "max_positions": keys.size("max_position_embeddings") - offset,
+        "activation": keys.word("hidden_act", ACTIVATIONS, "gelu"),
+        "norm_eps": keys.get("layer_norm_eps", float, 1e-12),
+        "dropout": keys.get("hidden_dropout_prob", float, 0.1),
+        "init_std": keys.get("initializer_range", float, 0.02),
+        "tied": keys.get("tie_word_embeddings", bool, True) or head["head"] != "masked",
+    }  # fmt: skip
+
+
+def head_of(keys: Keys, class_name: str, **others: str) -> dict[str, Any]:
+    """What the class in "architectures" asks of the vectors, as settings of ours; others: what it calls otherwise."""
+    known = {**HEADS, **others}
     wanted = keys.get("architectures", list, None) or [class_name + "Model"]
     suffix = str(wanted[0]).removeprefix(class_name)
-    if suffix not in HEADS:
+    if suffix not in known:
         raise BadInput(
-            f"{keys.file}: {wanted[0]} is not known; of this family {', '.join(class_name + h for h in HEADS)}"
+            f"{keys.file}: {wanted[0]} is not known; of this family {', '.join(class_name + h for h in known)}"
         )
-    head = HEADS[suffix]
+    head = known[suffix]
     if head in ("labels", "classes"):
         named = keys.get("id2label", dict, None)
         n = keys.get("num_labels", int, 2) if named is None else len(named)
@@ -57,7 +66,9 @@ def head_of(keys: Keys, class_name: str) -> dict[str, Any]:
         return settings if head == "labels" else {**settings, "pooling": "first", "pooler": True}
     if head == "masked":
         return {"head": head}
-    pooler = keys.pooling is None and any(name.endswith("pooler.dense.weight") for name in keys.names)
+    pooler = keys.pooling is None and any(
+        name.endswith(("pooler.dense.weight", "albert.pooler.weight")) for name in keys.names
+    )
     return {"head": head, "pooling": keys.pooling or "first", "pooler": pooler}
 
 
@@ -70,12 +81,17 @@ def write(c: ModelConfig, name: str, class_name: str, offset: int) -> dict[str, 
     """The config of this kind."""
     if not c.n_types:
         raise BadValue("n_types = 0: the family's code adds a type to each token; build the model with n_types=1")
+    return {**write_sizes(c, name, class_name, offset), "type_vocab_size": c.n_types}
+
+
+def write_sizes(c: ModelConfig, name: str, class_name: str, offset: int) -> dict[str, Any]:
+    """What the configs of this kind share."""
     labels = {} if c.n_classes is None else {"id2label": {str(n): f"LABEL_{n}" for n in range(c.n_classes)}}
     return {
         "architectures": [class_name + CLASSES.get(c.head, "Model")], "model_type": name, "vocab_size": c.vocab_size,
         "hidden_size": c.d_model, "num_hidden_layers": c.n_layers, "num_attention_heads": c.n_heads,
         "intermediate_size": 4 * c.d_model if c.d_ff is None else c.d_ff, "hidden_act": activation_name(c.activation),
-        "max_position_embeddings": (c.max_positions or 0) + offset, "type_vocab_size": c.n_types,
+        "max_position_embeddings": (c.max_positions or 0) + offset,
         "layer_norm_eps": c.norm_eps, "hidden_dropout_prob": c.dropout, "attention_probs_dropout_prob": c.dropout,
         "initializer_range": c.init_std, "tie_word_embeddings": c.tied, **labels,
     }  # fmt: skip
@@ -89,6 +105,7 @@ def body(name: str) -> tuple[Line, ...]:
         line(f"{name}.embeddings.position_embeddings.weight", "input.position.weight"),
         line(f"{name}.embeddings.token_type_embeddings.weight", "input.types.weight"),
         module(f"{name}.embeddings.LayerNorm", "input.norm"),
+        module(f"{name}.embeddings_project", "input.enter"),
         module(f"{layer}.attention.self.query", "stack.blocks.*.attention.q"),
         module(f"{layer}.attention.self.key", "stack.blocks.*.attention.k"),
         module(f"{layer}.attention.self.value", "stack.blocks.*.attention.v"),

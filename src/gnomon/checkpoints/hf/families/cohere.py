@@ -33,13 +33,13 @@ def write(c: ModelConfig) -> dict[str, Any]:
     return config
 
 
-FAMILY = Family(
-    "cohere", read, write,
-    lines(
-        ENDS, ATTENTION, FEED_FORWARD,
-        line("model.layers.*.input_layernorm.weight", "stack.blocks.*.around_attention.norm.weight"),
-    ),
-    prefix="model.", twins=TWINS, harmless=(INV_FREQ,),
-)  # fmt: skip
+def family(name: str, read: Any, write: Any) -> Family:
+    """A family with one norm for both sublayers, and Llama's names otherwise."""
+    norm = line("model.layers.*.input_layernorm.weight", "stack.blocks.*.around_attention.norm.weight")
+    table = lines(ENDS, ATTENTION, FEED_FORWARD, norm)
+    return Family(name, read, write, table, prefix="model.", twins=TWINS, harmless=(INV_FREQ,))
+
+
+FAMILY = family("cohere", read, write)
 
 __all__ = ["FAMILY"]

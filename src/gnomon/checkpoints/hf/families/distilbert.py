@@ -6,7 +6,6 @@ from gnomon.checkpoints.hf.families.bert import CLASSES, head_of
 from gnomon.checkpoints.hf.family import ACTIVATIONS, Family, activation_name, lines
 from gnomon.checkpoints.hf.keys import LAYERS, Keys
 from gnomon.checkpoints.hf.table import line, module
-from gnomon.errors import BadInput, BadValue
 from gnomon.models import ModelConfig
 from gnomon.positions import get
 
@@ -14,13 +13,9 @@ EPS = 1e-12  # in its code; no config says it
 
 
 def read(keys: Keys) -> ModelConfig:
-    """Its head for classes has a ReLU where BERT's has a tanh, so that one is refused."""
-    head = head_of(keys, "DistilBert")
-    if head["head"] == "classes":
-        raise BadInput(f"{keys.file}: the layer before DistilBERT's classes ends in a ReLU; Gnomon's ends in a tanh")
-    activation = keys.word("activation", ACTIVATIONS, "gelu")
-    if head["head"] == "masked" and activation != "gelu":
-        raise BadInput(f"{keys.file}: a head for masked tokens is known with activation 'gelu', not {activation!r}")
+    """The layer before its classes ends in a ReLU; that before its masked tokens in the model's own activation."""
+    head, activation = head_of(keys, "DistilBert"), keys.word("activation", ACTIVATIONS, "gelu")
+    head["head_activation"] = {"masked": activation, "classes": "relu"}.get(head["head"])
     return ModelConfig(
         architecture="encoder-only", causal=False, vocab_size=keys.size("vocab_size"), d_model=keys.size("dim"),
         n_layers=keys.size("n_layers", most=LAYERS), n_heads=keys.size("n_heads"), d_ff=keys.size("hidden_dim"),
@@ -33,8 +28,6 @@ def read(keys: Keys) -> ModelConfig:
 
 def write(c: ModelConfig) -> dict[str, Any]:
     """As DistilBERT."""
-    if c.head == "classes":
-        raise BadValue("head = classes: the layer before the family's classes ends in a ReLU")
     labels = {} if c.n_classes is None else {"id2label": {str(n): f"LABEL_{n}" for n in range(c.n_classes)}}
     return {
         "architectures": ["DistilBert" + CLASSES.get(c.head, "Model")], "model_type": "distilbert",
@@ -69,6 +62,7 @@ FAMILY = Family(
             line("vocab_projector.bias", "head.out.bias"),
         ),
         "labels": lines(module("classifier", "head.out")),
+        "classes": lines(module("pre_classifier", "head.pooler"), module("classifier", "head.out")),
     },
     twins={"vocab_projector.weight": "distilbert.embeddings.word_embeddings.weight"},
     harmless=(r"vocab_(transform|layer_norm|projector)\..*",),  # of the head for masked tokens, where another is read

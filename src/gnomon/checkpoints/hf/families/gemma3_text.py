@@ -17,7 +17,7 @@ from gnomon.checkpoints.hf.families.llama import (
 )  # fmt: skip
 from gnomon.checkpoints.hf.family import ACTIVATIONS, Family, activation_name, lines
 from gnomon.checkpoints.hf.keys import LAYERS, Keys
-from gnomon.checkpoints.hf.rope import ROTARY, read_rope, write_rope
+from gnomon.checkpoints.hf.rope import ROTARY, Rotary, read_rope, write_rope
 from gnomon.checkpoints.hf.table import line
 from gnomon.errors import BadInput
 from gnomon.models import ModelConfig
@@ -47,7 +47,7 @@ def read(keys: Keys) -> ModelConfig:
     window = keys.size("sliding_window", default=None if "sliding_window" in keys.data else WINDOW)
     if window is None and any(sliding):
         raise BadInput(f"{keys.file}: layer_types names layers with a window, and sliding_window is null")
-    near, far = _ropes(keys, d_head)
+    near, far = ropes(keys, d_head, NEAR, FAR)
     common = sizes(keys) | {"norm": "rmsnorm_plus_one"}
     return ModelConfig(
         **common, d_head=d_head, position=one_or_list([near if on else far for on in sliding]),
@@ -65,15 +65,15 @@ def score_scale(keys: Keys) -> float:
     return float(scalar**-0.5)
 
 
-def _ropes(keys: Keys, d_head: int) -> tuple[Spec, Spec]:
+def ropes(keys: Keys, d_head: int, near_as: Rotary, far_as: Rotary) -> tuple[Spec, Spec]:
     """The encodings of the layers with a window and of those without: one object each since transformers 5."""
     both = keys.part("rope_parameters")
     windowed, whole = (None, None) if both is None else (both.part(f"{kind}_attention") for kind in KINDS)
     if both is not None:
         both.finish()
-    near = read_rope(keys, d_head, NEAR, {"rope_parameters": windowed})
+    near = read_rope(keys, d_head, near_as, {"rope_parameters": windowed})
     parts = {"rope_parameters": whole, "rope_scaling": keys.part("rope_scaling")}
-    return near, read_rope(keys, d_head, FAR, parts)
+    return near, read_rope(keys, d_head, far_as, parts)
 
 
 def whole_number(x: float) -> int | float:
@@ -83,9 +83,7 @@ def whole_number(x: float) -> int | float:
 def write(c: ModelConfig) -> dict[str, Any]:
     """As Gemma 3."""
     d_head = c.d_model // c.n_heads if c.d_head is None else c.d_head
-    windows, specs = c.windows(c.n_layers), c.per_layer(c.n_layers)
-    near = next((spec for spec, window in zip(specs, windows, strict=True) if window is not None), specs[0])
-    far = next((spec for spec, window in zip(specs, windows, strict=True) if window is None), specs[0])
+    near, far = near_and_far(c)
     sliding = sliding_keys(c)
     scale = d_head**-0.5 if c.attention_scale is None else c.attention_scale
     return {
@@ -99,6 +97,13 @@ def write(c: ModelConfig) -> dict[str, Any]:
         "rope_local_base_freq": write_rope(near, d_head, None, NEAR)["rope_theta"],
         **write_rope(far, d_head, c.max_positions, FAR),
     }  # fmt: skip
+
+
+def near_and_far(c: ModelConfig) -> tuple[Spec, Spec]:
+    """The encodings of the layers with a window and of those without; where there are none, of the others."""
+    windows, specs = c.windows(c.n_layers), c.per_layer(c.n_layers)
+    near = next((spec for spec, window in zip(specs, windows, strict=True) if window is not None), specs[0])
+    return near, next((spec for spec, window in zip(specs, windows, strict=True) if window is None), specs[0])
 
 
 def both_sides(name: str, read: Any, write: Any) -> Family:

@@ -64,7 +64,8 @@ def width(keys: Keys, default: int | None = None) -> int:
 def read(keys: Keys, rotary: Rotary, d_head: int, eps: str = "rms_norm_eps", **more: Any) -> ModelConfig:
     """A config of the plain kind, with `more` settings of a relative."""
     settings = {
-        **sizes(keys, eps), "d_head": d_head, "position": read_rope(keys, d_head, rotary),
+        **sizes(keys, eps), "d_head": d_head,
+        **({} if "position" in more else {"position": read_rope(keys, d_head, rotary)}),
         "activation": keys.word("hidden_act", ACTIVATIONS, "silu"),
         "tied": keys.get("tie_word_embeddings", bool, False),
     }  # fmt: skip
