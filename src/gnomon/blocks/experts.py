@@ -61,6 +61,12 @@ class Experts:
         return None if len(dense) == n_layers else replace(self, d_ff=width, dense_layers=dense)
 
 
+def widths(experts: Experts | None, n_layers: int, d_ff: int) -> tuple[Experts | None, int]:
+    """Experts fully written out, and d_ff; that of the experts where no layer has the model's own."""
+    inner = None if experts is None else experts.within(n_layers, d_ff)
+    return inner, d_ff if inner is None or inner.dense_layers or inner.d_ff is None else inner.d_ff
+
+
 @dataclass(frozen=True, kw_only=True)
 class MixtureSettings(FeedForwardSettings):
     """Mixture of experts"""
@@ -137,4 +143,4 @@ class MixtureOfExperts(nn.Module):
         return f"top_k={self.top_k}, normalised={self.normalised}"
 
 
-__all__ = ["Experts", "MixtureOfExperts", "MixtureSettings", "as_experts"]
+__all__ = ["Experts", "MixtureOfExperts", "MixtureSettings", "as_experts", "widths"]

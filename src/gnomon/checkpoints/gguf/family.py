@@ -4,7 +4,8 @@ llama.cpp gives the same part the same name in every family, so one table serves
 written as one tensor, in which order the rows of queries and keys stand, and whether a norm's weight has its 1 added.
 """
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -16,6 +17,7 @@ from gnomon.positions.rope import Pairing, pairing_order
 from gnomon.shapes import Int
 
 Shapes = Mapping[str, tuple[int, ...]]
+EXPERT = re.compile(r"experts\.\d+")
 
 _WHOLE = {
     "input.tokens": "token_embd",
@@ -30,6 +32,9 @@ _IN_BLOCK = {
     "attention.q_norm": "attn_q_norm", "attention.k_norm": "attn_k_norm",
     "around_ffn.norm": "ffn_norm", "around_ffn.norm_after": "post_ffw_norm",
     "ffn.gate": "ffn_gate", "ffn.up": "ffn_up", "ffn.down": "ffn_down",
+    "ffn.router": "ffn_gate_inp", "ffn.shared_gate": "ffn_gate_inp_shexp",
+    **{f"ffn.{kind}.{part}": f"ffn_{part}_{short}" for part in ("gate", "up", "down")
+       for kind, short in (("experts.*", "exps"), ("shared", "shexp"))},
 }  # fmt: skip
 QKV = {f"attention.{part}": "attn_qkv" for part in "qkv"}
 GATE_UP = {"ffn.gate": "ffn_up", "ffn.up": "ffn_up"}
@@ -62,7 +67,9 @@ class Family:
     rows      the pairing in which queries and keys stand; fused: parts that are written as one tensor, in order
     partial   whether llama.cpp may turn a part of each head; of the other families it refuses to load such a file
     widths    whether the width of a head is always written; windows: whether it has words for a window
-    longrope, tied   whether llama.cpp has LongRoPE for it, and a head that is the table of tokens
+    longrope, tied   whether llama.cpp has LongRoPE for it, and a head that is the table of tokens; own_head: another
+    still     whether some layers may have no position; truncates: whether YaRN has whole ends, as in llama.cpp
+    renamed   names of parts in a block that differ from the usual ones, given the names of our weights
     rank      of several families that can hold a model the one of the lowest rank is written, then the first by name
     """
 
@@ -78,6 +85,10 @@ class Family:
     windows: bool = False
     longrope: bool = False
     tied: bool = True
+    own_head: bool = True
+    still: bool = False
+    truncates: bool = True
+    renamed: Callable[[Collection[str]], Mapping[str, str]] = lambda names: {}
     rank: int = 1
 
     @property
@@ -86,7 +97,7 @@ class Family:
         kind = "layer_norm_rms" if self.fixed["norm"].startswith("rmsnorm") else "layer_norm"
         return f"attention.{kind}_epsilon"
 
-    def name(self, ours: str) -> str | None:
+    def name(self, ours: str, renamed: Mapping[str, str]) -> str | None:
         """The tensor that one of our weights is in; None for a weight that the family has no name for."""
         part, _, kind = ours.rpartition(".")
         if part in _WHOLE:
@@ -94,7 +105,10 @@ class Family:
         if not part.startswith("stack.blocks."):
             return None
         _, _, block, inner = part.split(".", 3)
-        theirs = self.fused.get(inner, _IN_BLOCK.get(inner))
+        if kind == "sinks":  # a weight of its own, not a module's
+            return f"blk.{block}.attn_sinks.weight"
+        inner = EXPERT.sub("experts.*", inner)
+        theirs = renamed.get(inner, self.fused.get(inner, _IN_BLOCK.get(inner)))
         return None if theirs is None else f"blk.{block}.{theirs}.{kind}"
 
     def adds_one(self, ours: str) -> bool:
@@ -117,11 +131,12 @@ def parts(family: Family, shapes: Shapes) -> dict[str, Part]:
     rank = {part: n for n, part in enumerate(order)}
     filled: dict[str, int] = {}
     found = {}
+    renamed = family.renamed(shapes.keys())
     for ours in sorted(shapes, key=lambda name: rank.get(name.rpartition(".")[0].split(".", 3)[-1], -1)):
-        if (theirs := family.name(ours)) is not None:
-            first = filled.get(theirs, 0)
-            found[ours] = Part(theirs, first, shapes[ours][0])
-            filled[theirs] = first + shapes[ours][0]
+        if (theirs := family.name(ours, renamed)) is not None:
+            first, rows = filled.get(theirs, 0), stored_shape(ours, shapes[ours])[0]
+            found[ours] = Part(theirs, first, rows)
+            filled[theirs] = first + rows
     return found
 
 
@@ -130,8 +145,16 @@ def tensor_shapes(where: Mapping[str, Part], shapes: Shapes) -> dict[str, tuple[
     whole: dict[str, tuple[int, ...]] = {}
     for ours, part in where.items():
         rows = max(part.first + part.rows, whole.get(part.tensor, (0,))[0])
-        whole[part.tensor] = (rows, *shapes[ours][1:])
-    return whole
+        whole[part.tensor] = (rows, *stored_shape(ours, shapes[ours])[1:])
+    n = {part.tensor: part.rows for ours, part in where.items() if EXPERT.search(ours) and len(shapes[ours]) == 2}
+    return {name: (s[0] // n[name], n[name], *s[1:]) if name in n else s for name, s in whole.items()}
+
+
+def stored_shape(ours: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """One of our shapes in rows of a tensor: a vector of an expert is a row, the matrix of one row a vector."""
+    if EXPERT.search(ours) and len(shape) == 1:
+        return (1, *shape)
+    return shape[1:] if ours.endswith("shared_gate.weight") else shape
 
 
 def row_order(family: Family, config: ModelConfig, ours: str, rows: int) -> Int | None:
@@ -163,5 +186,6 @@ def rotary_width(options: Mapping[str, Any], d_head: int) -> int:
 
 
 __all__ = [
-    "GATE_UP", "GPT", "LLAMA", "PLAIN", "QKV", "Family", "Part", "parts", "rotary_width", "row_order", "tensor_shapes",
+    "GATE_UP", "GPT", "LLAMA", "PLAIN", "QKV", "Family", "Part", "parts", "rotary_width", "row_order", "stored_shape",
+    "tensor_shapes",
 ]  # fmt: skip

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from gnomon.checkpoints.gguf.family import Family, Part, parts, row_order, tensor_shapes
+from gnomon.checkpoints.gguf.family import Family, Part, parts, row_order, stored_shape, tensor_shapes
 from gnomon.checkpoints.gguf.header import GGUF, Array
 from gnomon.checkpoints.gguf.keys import Keys, shortest
 from gnomon.checkpoints.gguf.registry import FAMILIES
@@ -96,7 +96,8 @@ def _fill(model: Model, file: GGUF, family: Family, config: ModelConfig, where: 
                     continue
                 rows = chunk[low - first : high - first]
                 rows = rows - 1 if family.adds_one(ours) else rows
-                _put(weights[ours], rows, low - part.first, orders[ours])
+                weight = weights[ours].view(stored_shape(ours, tuple(weights[ours].shape)))
+                _put(weight, rows, low - part.first, orders[ours])
 
 
 def _put(weight: torch.Tensor, rows: torch.Tensor, first: int, order: torch.Tensor | None) -> None:

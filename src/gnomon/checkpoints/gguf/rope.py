@@ -13,7 +13,7 @@ from gnomon.checkpoints.gguf.keys import Keys, shortest
 from gnomon.errors import BadInput, BadValue
 from gnomon.positions import Spec, get
 from gnomon.positions.rope import RoPE
-from gnomon.positions.scaling import Linear, Llama3, LongRoPE, Scaling, YaRN
+from gnomon.positions.scaling import Linear, Llama3, LongRoPE, Scaling, YaRN, scaling
 
 FREQS, LONG, SHORT = "rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"
 FACTORS = (FREQS, LONG, SHORT)
@@ -79,6 +79,17 @@ def _fixed(factors: list[float], length: int) -> Scaling:
     return LongRoPE(1.0, length, tuple(factors), tuple(factors), 1.0)
 
 
+def truncated(spec: Spec, whole_ends: bool) -> Spec:
+    """The same encoding whose YaRN has whole ends or not: llama.cpp always rounds them, whatever a family does."""
+    known = spec.options.get("scaling")
+    known = None if known is None else scaling(known)
+    return (
+        get("rope", **{**spec.options, "scaling": replace(known, truncate=whole_ends)})
+        if isinstance(known, YaRN)
+        else spec
+    )
+
+
 def describe_rope(spec: Spec, d_head: int) -> tuple[dict[str, Any], dict[str, list[float]]]:
     """The keys after `rope.` and the factors that say this; BadValue for a scaling that llama.cpp cannot compute."""
     if spec.name != RoPE.name:
@@ -108,4 +119,4 @@ def describe_rope(spec: Spec, d_head: int) -> tuple[dict[str, Any], dict[str, li
     raise BadValue(f"llama.cpp does not compute {built.scaling}: it knows linear, yarn, llama3 and longrope")
 
 
-__all__ = ["FACTORS", "LONG", "describe_rope", "read_rope", "rope"]
+__all__ = ["FACTORS", "LONG", "describe_rope", "read_rope", "rope", "truncated"]

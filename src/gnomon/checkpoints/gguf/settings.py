@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from gnomon.blocks import default_width
+from gnomon.blocks.experts import widths
 from gnomon.checkpoints.gguf.family import Family, Shapes, parts, rotary_width, tensor_shapes
 from gnomon.checkpoints.gguf.keys import Keys
 from gnomon.checkpoints.gguf.registry import FAMILIES
-from gnomon.checkpoints.gguf.rope import LONG, Factors, describe_rope, read_rope
+from gnomon.checkpoints.gguf.rope import LONG, Factors, describe_rope, read_rope, truncated
 from gnomon.checkpoints.unsupported import Lost, no_family
 from gnomon.errors import BadInput, BadValue
 from gnomon.models import ModelConfig
@@ -33,7 +34,8 @@ def read_settings(family: Family, keys: Keys, shapes: Shapes, factors: Factors) 
     d_head = keys.get("attention.key_length", int, d_model // n_heads)
     keys.must("attention.value_length", d_head)
     keys.must("attention.causal", True)
-    keys.must("tensor_data_layout", "Meta AI original pth")  # old files of llama say in which order rows stand
+    keys.must("tensor_data_layout", "Meta AI original pth", "jploski")  # llama's and falcon's order of rows
+    keys.tensors = shapes.keys()
     keys.must("vocab_size", shapes.get("token_embd.weight", (0,))[0])
     length = keys.get("context_length", int)
     found: dict[str, Any] = {
@@ -59,12 +61,10 @@ def _parts_there(shapes: Shapes) -> dict[str, Any]:
         return any(f"blk.0.{name}.bias" in shapes for name in names)
 
     return {
-        "tied": "output.weight" not in shapes,
-        "head_bias": "output.bias" in shapes,
-        "bias": there("ffn_up"),
-        "qkv_bias": there("attn_q", "attn_qkv"),
-        "out_bias": there("attn_output"),
-    }
+        "tied": "output.weight" not in shapes, "head_bias": "output.bias" in shapes,
+        "bias": there("ffn_up", "ffn_up_exps"),
+        "qkv_bias": there("attn_q", "attn_qkv"), "out_bias": there("attn_output"),
+    }  # fmt: skip
 
 
 def _rope(keys: Keys, factors: Factors, d_head: int, length: int) -> dict[str, Any]:
@@ -95,7 +95,8 @@ def describe(config: ModelConfig) -> tuple[Family, dict[str, Any], dict[str, lis
     if config.architecture != "decoder-only" or config.n_layers < 1:
         given = f"this model is {config.architecture} with {config.n_layers} layers"
         raise BadValue(f"a GGUF file is written of a decoder-only model with at least one layer; {given}")
-    found = [_tried(family, config) for family in FAMILIES.values()]
+    own = weight_shapes(config)
+    found = [_tried(family, config, own) for family in FAMILIES.values()]
     for family, (keys, factors, lost) in zip(FAMILIES.values(), found, strict=True):
         if not lost:
             return family, keys, factors
@@ -103,16 +104,21 @@ def describe(config: ModelConfig) -> tuple[Family, dict[str, Any], dict[str, lis
 
 
 def _fits(config: ModelConfig) -> bool:
-    return any(not _tried(family, config)[2] for family in FAMILIES.values())
+    own = weight_shapes(config)
+    return any(not _tried(family, config, own)[2] for family in FAMILIES.values())
 
 
-def tensors_of(family: Family, config: ModelConfig) -> dict[str, tuple[int, ...]]:
-    """The tensors that a model of this config is in this family's files, and their shapes."""
-    own = {name: tuple(weight.shape) for name, weight in on_meta(config).state_dict().items()}
+def weight_shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
+    """The names and shapes of the weights of a model of this config."""
+    return {name: tuple(weight.shape) for name, weight in on_meta(config).state_dict().items()}
+
+
+def tensors_of(family: Family, own: Shapes) -> dict[str, tuple[int, ...]]:
+    """The tensors that these weights are in this family's files, and their shapes."""
     return tensor_shapes(parts(family, own), own)
 
 
-def _tried(family: Family, config: ModelConfig) -> tuple[dict[str, Any], dict[str, list[float]], Lost]:
+def _tried(family: Family, config: ModelConfig, own: Shapes) -> tuple[dict[str, Any], dict[str, list[float]], Lost]:
     """Keys and factors of a config in this family, and what they would not bring back."""
     whole = replace(resolved(config), max_positions=config.max_positions or _longest(config))
     unsaid = _unsaid(family, whole)
@@ -120,7 +126,7 @@ def _tried(family: Family, config: ModelConfig) -> tuple[dict[str, Any], dict[st
         keys, factors = _keys(family, replace(whole, **unsaid))
         metadata = {f"{family.arch}.{key}": value for key, value in keys.items()}
         reader = Keys(metadata, family.arch, Path("what is to be written"))
-        back = replace(resolved(read_settings(family, reader, tensors_of(family, config), factors)), **unsaid)
+        back = replace(resolved(read_settings(family, reader, tensors_of(family, own), factors)), **unsaid)
     except (BadInput, BadValue, KeyError) as error:
         others = {name: (getattr(whole, name), value) for name, value in family.fixed.items()}
         return {}, {}, Lost(family.arch, {k: v for k, v in others.items() if v[0] != v[1]}, (str(error),))
@@ -133,12 +139,12 @@ def _tried(family: Family, config: ModelConfig) -> tuple[dict[str, Any], dict[st
 def _unsaid(family: Family, c: ModelConfig) -> dict[str, Any]:
     """Settings that the family has no words for and this config has at another value: theirs."""
     specs, width = c.per_layer(c.n_layers), c.d_head or 0
-    turns = all(spec.name == "rope" for spec in specs)
-    whole = turns and all(rotary_width(spec.options, width) == width for spec in specs)
+    turns = all(spec.name == "rope" for spec in specs if not family.still or spec.name != "none")
+    whole = turns and all(rotary_width(spec.options, width) == width for spec in specs if spec.name == "rope")
     found = {
         "window": (None, any(c.windows(c.n_layers)) and not family.windows),
-        "head_bias": (False, c.head_bias),
-        "tied": (False, c.tied and not family.tied),
+        "head_bias": (False, c.head_bias and not family.fixed.get("head_bias", False)),
+        "tied": (not family.tied, c.tied != family.tied and not (family.tied and family.own_head)),
         "position": (get("rope"), family.position == "rope" and not (turns if family.partial else whole)),
     }
     return {name: value for name, (value, other) in found.items() if other}
@@ -173,8 +179,10 @@ def _keys(family: Family, c: ModelConfig) -> tuple[dict[str, Any], dict[str, lis
         keys |= {"attention.key_length": c.d_head, "attention.value_length": c.d_head}
     factors: dict[str, list[float]] = {}
     if family.position == "rope":
-        whole = next((spec for spec, window in zip(specs, windows, strict=True) if window is None), specs[0])
-        rope_keys, factors = describe_rope(whole if family.windows else specs[0], c.d_head)
+        turning = [n for n, spec in enumerate(specs) if spec.name == "rope"] or [0]
+        whole = next((n for n in turning if windows[n] is None), turning[0])
+        spec = specs[whole if family.windows else turning[0]]
+        rope_keys, factors = describe_rope(spec if family.truncates else truncated(spec, True), c.d_head)
         if LONG in factors and not family.longrope:
             raise BadValue(f"longrope is not computed in {family.arch}: phi3 has it")
         keys |= {f"rope.{key}": value for key, value in rope_keys.items()}
@@ -195,18 +203,15 @@ def resolved(c: ModelConfig) -> ModelConfig:
     position = c.position
     if not isinstance(position, Spec) or position.name == "rope":
         position = tuple(_plain(spec, d_head) for spec in c.per_layer(c.n_layers))
+    experts, d_ff = widths(c.mixture, c.n_layers, default_width(c.d_model, c.gated) if c.d_ff is None else c.d_ff)
     return replace(
-        c,
-        d_head=d_head,
-        n_kv_heads=c.n_kv_heads or c.n_heads,
-        position=position,
-        window=tuple(c.windows(c.n_layers)),
-        d_ff=default_width(c.d_model, c.gated) if c.d_ff is None else c.d_ff,
-        qkv_bias=c.bias if c.qkv_bias is None else c.qkv_bias,
-        out_bias=c.bias if c.out_bias is None else c.out_bias,
+        c, d_head=d_head, n_kv_heads=c.n_kv_heads or c.n_heads, position=position, window=tuple(c.windows(c.n_layers)),
+        experts=experts, d_ff=d_ff, distinct_layers=None if c.distinct_layers == c.n_layers else c.distinct_layers,
+        qkv_bias=c.bias if c.qkv_bias is None else c.qkv_bias, out_bias=c.bias if c.out_bias is None else c.out_bias,
         attention_scale=d_head**-0.5 if c.attention_scale is None else c.attention_scale,
-        embed_scale="rounded sqrt" if c.embed_scale == "sqrt" else c.embed_scale,  # one number in float32
-    )
+        # one number in float32; and a scale of 1 is none
+        embed_scale={"sqrt": "rounded sqrt", 1.0: None}.get(c.embed_scale or 1.0, c.embed_scale),
+    )  # fmt: skip
 
 
 def _plain(spec: Spec, d_head: int) -> Spec:
@@ -224,4 +229,4 @@ def _plain(spec: Spec, d_head: int) -> Spec:
     return get("rope", base=spec.options.get("base", 10000.0), rotary_dim=rotary_width(spec.options, d_head), **options)
 
 
-__all__ = ["describe", "read_settings", "resolved"]
+__all__ = ["describe", "read_settings", "resolved", "tensors_of", "weight_shapes"]

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gnomon.checkpoints.gguf.family import Family, parts, row_order
+from gnomon.checkpoints.gguf.family import Family, parts, row_order, stored_shape
 from gnomon.checkpoints.gguf.header import Array
-from gnomon.checkpoints.gguf.settings import describe, tensors_of
+from gnomon.checkpoints.gguf.settings import describe, tensors_of, weight_shapes
 from gnomon.checkpoints.gguf.tokenizer import describe_tokenizer
 from gnomon.checkpoints.native import unwrapped
 from gnomon.data import atomic
@@ -47,7 +47,14 @@ def save(model: nn.Module, path: str | Path, dtype: Precision = "float32") -> Pa
         **({"tokenizer.ggml.model": "no_vocab"} if model.tokenizer is None else describe_tokenizer(model.tokenizer)),
     }
     tensors = {name: np.array(values, np.float32) for name, values in factors.items()}
-    _write(Path(path), about, tensors, JoinedTensors(family, config, weights), tensors_of(family, config), dtype)
+    _write(
+        Path(path),
+        about,
+        tensors,
+        JoinedTensors(family, config, weights),
+        tensors_of(family, weight_shapes(config)),
+        dtype,
+    )
     return Path(path)
 
 
@@ -67,7 +74,8 @@ class JoinedTensors:
         weight = self.weights[ours].to("cpu", torch.float32)
         order = row_order(self.family, self.config, ours, len(weight))
         weight = weight if order is None else weight[order.argsort()]
-        return (weight + 1 if self.family.adds_one(ours) else weight).numpy()
+        weight = weight + 1 if self.family.adds_one(ours) else weight
+        return weight.reshape(stored_shape(ours, tuple(weight.shape))).numpy()
 
 
 def _write(
@@ -101,7 +109,7 @@ def _write(
                 writer.write_tensor_data(values)
             for name in shapes:
                 with np.errstate(over="ignore"):  # said below
-                    stored = quantize(pieces.tensor(name), kinds[name])
+                    stored = quantize(pieces.tensor(name).reshape(shapes[name]), kinds[name])
                 if stored.dtype != np.uint8 and not np.isfinite(stored).all():
                     raise BadValue(f"{name} has numbers that {stored.dtype} cannot hold: write float32")
                 writer.write_tensor_data(stored)

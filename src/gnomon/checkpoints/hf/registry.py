@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gnomon.blocks import default_width
+from gnomon.blocks.experts import widths
 from gnomon.checkpoints.discovery import by_file
 from gnomon.checkpoints.hf import families
 from gnomon.checkpoints.hf.family import Family
@@ -86,10 +87,8 @@ def lost(config: ModelConfig, family: Family, weights: Collection[str]) -> Lost:
 def whole(config: ModelConfig) -> ModelConfig:
     """A config with the defaults that depend on other settings filled in."""
     c = config
-    d_head, d_ff = c.d_model // c.n_heads if c.d_head is None else c.d_head, c.d_ff or default_width(c.d_model, c.gated)
-    experts = None if c.mixture is None else c.mixture.within(c.n_layers, d_ff)
-    if experts is not None and not experts.dense_layers:  # no layer has the model's own width
-        d_ff = experts.d_ff or d_ff
+    d_head = c.d_model // c.n_heads if c.d_head is None else c.d_head
+    experts, d_ff = widths(c.mixture, c.n_layers, c.d_ff or default_width(c.d_model, c.gated))
     return replace(
         c,
         experts=experts,

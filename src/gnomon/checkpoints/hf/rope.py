@@ -64,8 +64,10 @@ ROTARY: Mapping[str, Rotary] = {
     "cohere": Rotary(base=500000.0, pairing="interleaved"),
     "ernie4_5": Rotary(base=500000.0, pairing="interleaved"),
     "cohere2": Rotary(pairing="interleaved"),
-    "olmo3": Rotary(base=500000.0),
-    "olmo3, layers with a window": Rotary(base=500000.0, base_keys=(), share_keys=(), beside=False),
+    "olmo3": Rotary(base=500000.0, kind_keys=("rope_type",)),
+    "olmo3, layers with a window": Rotary(
+        base=500000.0, base_keys=(), share_keys=(), kind_keys=("rope_type",), beside=False
+    ),
     "modernbert": Rotary(base=160000.0, kinds=(), base_keys=("global_rope_theta",), share_keys=()),
     "modernbert, layers with a window": Rotary(kinds=(), base_keys=("local_rope_theta",), share_keys=()),
     "glm4": Rotary(partial=True, kinds=KINDS[:-1], share=0.5, pairing="interleaved"),

@@ -3,7 +3,7 @@
 from typing import Any
 
 from gnomon.checkpoints.hf.families import bert
-from gnomon.checkpoints.hf.family import ACTIVATIONS, Family, lines
+from gnomon.checkpoints.hf.family import ACTIVATIONS, Family, activation_name, lines
 from gnomon.checkpoints.hf.keys import Keys
 from gnomon.checkpoints.hf.table import line, module
 from gnomon.models import ModelConfig
@@ -26,7 +26,11 @@ def read(keys: Keys) -> ModelConfig:
 def write(c: ModelConfig) -> dict[str, Any]:
     """As ALBERT."""
     groups = c.n_layers if c.distinct_layers is None else c.distinct_layers
-    told = {"embedding_size": c.d_model if c.d_input is None else c.d_input, "num_hidden_groups": groups}
+    told: dict[str, Any] = {
+        "embedding_size": c.d_model if c.d_input is None else c.d_input,
+        "num_hidden_groups": groups,
+    }
+    told["hidden_act"] = activation_name(c.activation, "gelu_new")
     return {**bert.write(c, "albert", "Albert", 0), **told}
 
 
