@@ -124,6 +124,43 @@ def test_gemmas_norms_are_stored_with_their_one(tmp_path: Path) -> None:
         assert np.array_equal(tensors[f"{theirs}.weight"], 1 + model.state_dict()[f"{ours}.weight"].numpy())
 
 
+def test_experts_are_one_tensor_of_three_axes(tmp_path: Path) -> None:
+    """As llama.cpp's converter stacks them; a vector of each expert is a row, and the one row of a gate a vector."""
+    for name in ("gpt-oss", "qwen2moe"):
+        model = model_of(name)
+        save(model, tmp_path / name)
+        tensors = {tensor.name: tensor.data for tensor in gguf.GGUFReader(tmp_path / name).tensors}
+        ffn = model.stack.blocks[1].ffn
+        for part in ("gate", "up", "down"):
+            for kind in ("weight", "bias") if name == "gpt-oss" else ("weight",):
+                stacked = torch.stack([getattr(getattr(expert, part), kind) for expert in ffn.experts])
+                assert np.array_equal(tensors[f"blk.1.ffn_{part}_exps.{kind}"], stacked.detach())
+        assert np.array_equal(tensors["blk.1.ffn_gate_inp.weight"], ffn.router.weight.detach())
+    assert np.array_equal(tensors["blk.1.ffn_gate_inp_shexp.weight"], ffn.shared_gate.weight[0].detach())
+    assert np.array_equal(tensors["blk.1.ffn_up_shexp.weight"], ffn.shared.up.weight.detach())
+
+
+def test_names_that_differ_are_llama_cpps(tmp_path: Path) -> None:
+    """The norm before gpt-oss's experts is post_attention_norm; with two norms Falcon's second is attention's."""
+    for name, ours, theirs in (
+        ("gpt-oss", "around_ffn.norm.weight", "post_attention_norm.weight"),
+        ("gpt-oss", "attention.sinks", "attn_sinks.weight"),
+        ("falcon, two norms", "around_attention.norm.weight", "attn_norm_2.weight"),
+        ("falcon, two norms", "around_ffn.norm.weight", "attn_norm.weight"),
+        ("falcon", "around_attention.norm.weight", "attn_norm.weight"),
+    ):
+        model = model_of(name)
+        save(model, tmp_path / "m.gguf")
+        tensors = {tensor.name: tensor.data for tensor in gguf.GGUFReader(tmp_path / "m.gguf").tensors}
+        assert np.array_equal(tensors[f"blk.1.{theirs}"], model.state_dict()[f"stack.blocks.1.{ours}"])
+
+
+def test_a_family_with_one_table_refuses_a_head_of_its_own(tmp_path: Path) -> None:
+    """llama.cpp loads no Gemma with a tensor `output`."""
+    with pytest.raises(BadValue, match=r"nearest is gemma, which cannot say: tied = False \(there True\)"):
+        save(gn.DecoderOnly(**SIZES, **GEMMA, tied=False), tmp_path / "m.gguf")
+
+
 def test_a_tied_head_is_one_table_in_the_file(tmp_path: Path) -> None:
     """A head without a tensor of its own is the table."""
     tied, untied = (GGUF(save(model_of(name), tmp_path / name)) for name in ("llama", "llama, untied, odd heads"))
@@ -135,8 +172,9 @@ def test_a_tied_head_is_one_table_in_the_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("dtype", "close"), [("float16", 1e-3), ("q8_0", 1e-2)])
-def test_smaller_files_are_close(dtype: str, close: float, tmp_path: Path) -> None:
-    model = model_of("llama")
+@pytest.mark.parametrize("name", ["llama", "llama, experts"])
+def test_smaller_files_are_close(name: str, dtype: str, close: float, tmp_path: Path) -> None:
+    model = model_of(name)
     save(model, tmp_path / "whole.gguf")
     back = load(save(model, tmp_path / "small.gguf", dtype))
     assert (tmp_path / "small.gguf").stat().st_size < 0.8 * (tmp_path / "whole.gguf").stat().st_size
@@ -256,7 +294,7 @@ def rewritten(source: Path, target: Path, drop: tuple[str, ...] = (), **keys: ob
         ((), {"llama.feed_forward_length": 65}, "different: .*64.*65"),
         ((), {"llama.rope.something": 2.0}, "llama.rope.something"),
         ((), {"llama.rope.scaling.type": "su"}, "'su'"),
-        ((), {"llama.expert_count": 8}, "llama.expert_count"),
+        ((), {"llama.expert_count": 8}, "no key llama.expert_used_count"),
         ((), {"llama.attention.head_count": "four"}, "whole number"),
         ((), {"llama.attention.head_count": 5}, "BAD"),
         (("llama.embedding_length",), {}, "no key llama.embedding_length"),
@@ -326,19 +364,20 @@ def test_a_part_of_a_head_that_llama_cpp_would_not_load_is_refused(tmp_path: Pat
 
 @pytest.mark.parametrize("position", ["rope", "alibi"])
 def test_a_refusal_names_what_blocks_and_a_way_out_that_works(position: str, tmp_path: Path) -> None:
-    """`gnomon train --position rope` is a GPT-2 that turns; each way out is tried here."""
+    """`gnomon train --position rope --set model.activation=gelu` is GPT-NeoX with one table; each way is tried."""
+    settings = {"activation": "gelu"} if position == "rope" else {}
     with pytest.raises(BadValue) as error:
-        save(gn.DecoderOnly.from_preset("mini-gpt", position=position), tmp_path / "first.gguf")
+        save(gn.DecoderOnly.from_preset("mini-gpt", position=position, **settings), tmp_path / "first.gguf")
     text = str(error.value)
     assert "{" not in text
     assert len(text) < 500
     words = {"true": True, "false": False}
     found = re.findall(r"--set model\.(\w+)=(\w+)", text)
     changes = {name: words.get(value, value) for name, value in found}
-    assert changes == ({"activation": "gelu", "tied": False} if position == "rope" else {"input_norm": "layernorm"})
-    save(gn.DecoderOnly.from_preset("mini-gpt", position=position, **changes), tmp_path / "second.gguf")
+    assert changes == ({"tied": False} if position == "rope" else {"input_norm": "layernorm"})
+    save(gn.DecoderOnly.from_preset("mini-gpt", position=position, **settings, **changes), tmp_path / "second.gguf")
     presets = re.findall(r"--preset ([\w-]+)", text)
-    assert presets == (["mini-llama"] if position == "rope" else [])
+    assert presets == (["mini-gpt"] if position == "rope" else [])
     for name in presets:
         save(gn.DecoderOnly.from_preset(name, position=position), tmp_path / "third.gguf")
 

@@ -144,7 +144,7 @@ def _unsaid(family: Family, c: ModelConfig) -> dict[str, Any]:
     found = {
         "window": (None, any(c.windows(c.n_layers)) and not family.windows),
         "head_bias": (False, c.head_bias and not family.fixed.get("head_bias", False)),
-        "tied": (not family.tied, c.tied != family.tied and not (family.tied and family.own_head)),
+        "tied": (family.tied, c.tied != family.tied and not (family.tied and family.own_head)),
         "position": (get("rope"), family.position == "rope" and not (turns if family.partial else whole)),
     }
     return {name: value for name, (value, other) in found.items() if other}

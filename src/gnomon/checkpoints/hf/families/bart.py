@@ -105,9 +105,11 @@ COPIES = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weigh
 TWINS = dict.fromkeys(("lm_head.weight", *COPIES), "model.shared.weight")
 
 
-def relative(name: str, read: Any, write: Any, harmless: tuple[str, ...] = ()) -> Family:
+def relative(
+    name: str, read: Any, write: Any, harmless: tuple[str, ...] = (), table: tuple[Line, ...] = TABLE
+) -> Family:
     """A family with BART's names of weights."""
-    return Family(name, read, write, TABLE, "model.", twins=TWINS, copies=COPIES, harmless=harmless)
+    return Family(name, read, write, table, "model.", twins=TWINS, copies=COPIES, harmless=harmless)
 
 
 FAMILY = relative("bart", read_bart, write_bart)

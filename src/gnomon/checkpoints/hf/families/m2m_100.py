@@ -3,6 +3,7 @@ begin in row 2. The language to write in is the first token after the start."""
 
 from typing import Any
 
+from gnomon.checkpoints.hf.families.bart import TABLE as BART
 from gnomon.checkpoints.hf.families.bart import read, relative, write
 from gnomon.checkpoints.hf.keys import Keys
 from gnomon.errors import BadInput
@@ -30,6 +31,8 @@ def write_config(c: ModelConfig) -> dict[str, Any]:
     return write(c, "m2m_100", "M2M100ForConditionalGeneration", **marks)
 
 
-FAMILY = relative("m2m_100", read_config, write_config, SINUSOIDS)
+#: there is no number per token
+TABLE = tuple(entry for entry in BART if entry.theirs != "final_logits_bias")
+FAMILY = relative("m2m_100", read_config, write_config, SINUSOIDS, TABLE)
 
 __all__ = ["FAMILY"]
