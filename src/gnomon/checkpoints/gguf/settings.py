@@ -95,12 +95,13 @@ def describe(config: ModelConfig) -> tuple[Family, dict[str, Any], dict[str, lis
     if config.architecture != "decoder-only" or config.n_layers < 1:
         given = f"this model is {config.architecture} with {config.n_layers} layers"
         raise BadValue(f"a GGUF file is written of a decoder-only model with at least one layer; {given}")
-    own = weight_shapes(config)
-    found = [_tried(family, config, own) for family in FAMILIES.values()]
-    for family, (keys, factors, lost) in zip(FAMILIES.values(), found, strict=True):
+    own, losses = weight_shapes(config), []
+    for family in FAMILIES.values():
+        keys, factors, lost = _tried(family, config, own)
         if not lost:
             return family, keys, factors
-    raise no_family("GGUF files", config, [lost for *_, lost in found], _fits)
+        losses.append(lost)
+    raise no_family("GGUF files", config, losses, _fits)
 
 
 def _fits(config: ModelConfig) -> bool:
