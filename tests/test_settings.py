@@ -15,7 +15,7 @@ import gnomon as gn
 from gnomon.cli.main import cli
 from gnomon.cli.settings import listing
 from gnomon.kinds import Setting, options
-from gnomon.settings import check_fields, chosen, explained, groups, kinds_of, said_of, takes
+from gnomon.settings import check_fields, explained, groups, kinds_of, said_of, takes, values_of
 
 SIZES = {"vocab_size": 50, "d_model": 32, "n_layers": 1, "n_heads": 2}
 PAGE = Path(__file__).parents[1] / "docs" / "settings.md"
@@ -92,7 +92,7 @@ def test_a_constructor_takes_the_fields_as_its_arguments():
 
 
 def test_a_part_chooses_its_settings_from_a_whole():
-    assert chosen(Ears, Animal(4, width=3.0)) == {"width": 3.0}
+    assert values_of(Ears, Animal(4, width=3.0)) == {"width": 3.0}
 
 
 def test_the_command_lists_every_setting_and_explains_one():

@@ -190,7 +190,17 @@ def shown(value: object) -> str:
 
 
 __all__ = [
-    "BadInput", "BadValue", "GnomonError", "Terminated", "article", "checked", "described", "each_text", "must_be",
+    "BadInput",
+    "BadValue",
+    "GnomonError",
+    "Terminated",
+    "article",
+    "checked",
+    "described",
+    "each_text",
+    "must_be",
     "shortened",
-    "shown", "unknown", "wrong",
-]  # fmt: skip
+    "shown",
+    "unknown",
+    "wrong",
+]

@@ -15,22 +15,38 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields
 from functools import cache
-from typing import Annotated, Any, Concatenate, ParamSpec, get_type_hints
+from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar, get_type_hints
 
 from gnomon.errors import must_be, unknown
 from gnomon.kinds import Setting, setting
 
 P = ParamSpec("P")
+T = TypeVar("T")
 WIDTH = 120  # of help
+DModel = Annotated[int, Setting("width of the residual stream", least=1, most=2**20)]
+
+
+@dataclass(frozen=True)
+class WidthSettings:
+    """Width"""
+
+    d_model: DModel
 
 
 @dataclass(frozen=True, kw_only=True)
-class SharedSettings:
-    """All linear layers, and training"""
+class LinearSettings:
+    """Linear layers"""
 
     bias: Annotated[bool, Setting("biases in the linear layers")] = True
-    dropout: Annotated[float, Setting("share of the input, attention weights and residuals", least=0, below=1)] = 0.0
-    init_std: Annotated[float, Setting("of first weights; into the residual stream / sqrt(2 n_layers)", least=0)] = 0.02
+
+
+@dataclass(frozen=True, kw_only=True)
+class DropoutSettings:
+    """Dropout"""
+
+    dropout: Annotated[
+        float, Setting("share of the input, attention weights and residuals dropped in training", least=0, below=1)
+    ] = 0.0
 
 
 @cache
@@ -60,7 +76,13 @@ def check_fields(kind: type[Any], values: Mapping[str, object]) -> None:
         must_be(name, value, kinds[name])
 
 
-def chosen(kind: type[Any], source: Any) -> dict[str, Any]:
+def made(kind: type[T], **values: Any) -> T:
+    """An object of this dataclass with these fields, each of them checked."""
+    check_fields(kind, values)
+    return kind(**values)
+
+
+def values_of(kind: type[Any], source: Any) -> dict[str, Any]:
     """What `source` has for each field of this dataclass, by name: the settings that one part reads of a whole."""
     return {name: getattr(source, name) for name in kinds_of(kind)}
 
@@ -92,18 +114,14 @@ def line_of(kind: type[Any], name: str) -> str:
 
 def explained(kind: type[Any]) -> str:
     """The fields, a line or two for each."""
-    wide = max(len(field.name) for field in fields(kind)) + 2
+    wide = max(len(field.name) for field in fields(kind)) + 4
+    wrap = textwrap.TextWrapper(WIDTH, subsequent_indent=" " * wide, break_long_words=False)
     lines: list[str] = []
     for title, mine in groups(kind):
         lines += ["", title]
         for field in mine:
-            lines += textwrap.wrap(
-                line_of(kind, field.name),
-                WIDTH,
-                initial_indent=f"  {field.name:<{wide}}",
-                subsequent_indent=" " * (wide + 2),
-                break_long_words=False,
-            )
+            wrap.initial_indent = f"  {field.name}".ljust(wide)
+            lines += wrap.wrap(line_of(kind, field.name))
     return "\n".join(lines[1:])
 
 
@@ -141,17 +159,21 @@ def sign(function: Any, kind: Any) -> None:
 
 
 __all__ = [
-    "SharedSettings",
+    "DModel",
+    "DropoutSettings",
+    "LinearSettings",
+    "WidthSettings",
     "annotations_of",
     "check_fields",
-    "chosen",
     "default_of",
     "explained",
     "groups",
     "kinds_of",
     "line_of",
+    "made",
     "parameters_of",
     "said_of",
     "sign",
     "takes",
+    "values_of",
 ]

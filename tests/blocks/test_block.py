@@ -5,7 +5,7 @@ import torch
 
 import gnomon as gn
 from gnomon.attention import MultiHeadAttention
-from gnomon.blocks import Block, FeedForward, OneNormBlock, ParallelBlock, PreNorm, placement
+from gnomon.blocks import Block, FeedForward, NoNorm, OneNormBlock, ParallelBlock, PreNorm, placement
 from gnomon.positions import NoPE
 
 AT = gn.Layout.dense(2, 5)
@@ -52,7 +52,7 @@ def test_parallel_sublayers_read_the_same_stream(where):
 
 def test_sublayers_behind_one_norm_read_the_same_vectors():
     """y = norm(x); x + attention(y) + ffn(y)."""
-    first, second = PreNorm(8), PreNorm(8, None)
+    first, second = PreNorm(8), NoNorm(8)
     b = OneNormBlock(MultiHeadAttention(8, 2), FeedForward(8, 16), first, second)
     x = torch.randn(2, 5, 8)
     y = torch.nn.functional.layer_norm(x, (8,))

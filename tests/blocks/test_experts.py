@@ -19,7 +19,7 @@ MIXTURES = [
 
 def mixture(experts):
     """With numbers that tell experts apart, the router's too."""
-    layer = MixtureOfExperts(D, experts, F, lambda width: FeedForward(D, width, "silu", gated=True))
+    layer = MixtureOfExperts(D, experts, F, lambda width: FeedForward(D, width, activation="silu", gated=True))
     for weight in layer.parameters():
         nn.init.normal_(weight, std=0.7)
     return layer

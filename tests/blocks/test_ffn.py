@@ -18,14 +18,14 @@ ACTIVATIONS = {
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_it_is_two_layers_around_an_activation(name):
     """act(x W1 + b1) W2 + b2 (Vaswani et al. 2017, section 3.3), the activations by their formulas."""
-    ffn, x, act = FeedForward(8, 20, name), torch.randn(2, 5, 8), ACTIVATIONS[name]
+    ffn, x, act = FeedForward(8, 20, activation=name), torch.randn(2, 5, 8), ACTIVATIONS[name]
     want = act(x @ ffn.up.weight.T + ffn.up.bias) @ ffn.down.weight.T + ffn.down.bias
     torch.testing.assert_close(ffn(x), want)
 
 
 def test_gated_it_is_a_product_of_two():
     """SwiGLU: (silu(x W_gate) * (x W_up)) W_down (Shazeer 2020), without biases as Llama has it."""
-    ffn, x = FeedForward(8, 24, "silu", gated=True, bias=False), torch.randn(2, 5, 8)
+    ffn, x = FeedForward(8, 24, activation="silu", gated=True, bias=False), torch.randn(2, 5, 8)
     want = (F.silu(x @ ffn.gate.weight.T) * (x @ ffn.up.weight.T)) @ ffn.down.weight.T
     torch.testing.assert_close(ffn(x), want)
     assert all(name.endswith("weight") for name, _ in ffn.named_parameters())
@@ -54,12 +54,12 @@ def test_gated_or_not_the_default_width_costs_about_as_much(d_model):
 
 def test_an_unknown_activation_names_the_nearest():
     with pytest.raises(gn.BadValue, match="unknown activation 'rleu': did you mean 'relu'"):
-        FeedForward(8, 8, "rleu")
+        FeedForward(8, 8, activation="rleu")
 
 
 def test_the_clamped_gate_is_the_published_one():
     """gpt-oss: min(g, 7) sigmoid(1.702 min(g, 7)) (clamp(u, -7, 7) + 1), a function of both that needs a gate."""
-    ffn, x = FeedForward(8, 20, "clamped_swish", gated=True), 30 * torch.randn(2, 5, 8)
+    ffn, x = FeedForward(8, 20, activation="clamped_swish", gated=True), 30 * torch.randn(2, 5, 8)
     gate, up = x @ ffn.gate.weight.T + ffn.gate.bias, x @ ffn.up.weight.T + ffn.up.bias
     assert gate.max() > 7
     assert up.abs().max() > 7
@@ -67,4 +67,4 @@ def test_the_clamped_gate_is_the_published_one():
     want = (torch.where(up.abs() > 7, 7 * up.sign(), up) + 1) * g / (1 + torch.exp(-1.702 * g))
     torch.testing.assert_close(ffn(x), want @ ffn.down.weight.T + ffn.down.bias)
     with pytest.raises(gn.BadValue, match="set gated=True"):
-        FeedForward(8, 20, "clamped_swish")
+        FeedForward(8, 20, activation="clamped_swish")

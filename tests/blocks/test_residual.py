@@ -42,7 +42,7 @@ def test_a_norm_of_the_branch_normalises_what_is_added_and_nothing_else():
 @pytest.mark.parametrize("cls", [PreNorm, Sandwich, BranchNorm, PostNorm])
 def test_a_scale_is_of_what_is_added_and_not_of_the_stream(cls):
     x, f = torch.randn(2, 3, 8) * 5 + 1, torch.square
-    full, half = cls(8)(x, f), cls(8, scale=0.5)(x, f)
+    full, half = cls(8)(x, f), cls(8, residual_scale=0.5)(x, f)
     if cls is PostNorm:
         torch.testing.assert_close(half, nn.functional.layer_norm(x + x**2 / 2, (8,)))
     else:
@@ -102,7 +102,8 @@ def test_a_norm_that_adds_one_rounds_once():
 
 @pytest.mark.parametrize("cls", [PreNorm, PostNorm])
 def test_dropout_acts_on_the_branch_and_never_on_the_stream(cls):
-    around, x = cls(8, dropout=1.0).train(), torch.randn(2, 3, 8)
+    around, x = cls(8).train(), torch.randn(2, 3, 8)
+    around.drop.p = 1.0
     y = around(x, lambda z: z + 7)
     torch.testing.assert_close(y, x if cls is PreNorm else nn.functional.layer_norm(x, (8,)))
 

@@ -156,7 +156,7 @@ def test_a_trace_holds_every_step_of_the_way():
     [
         ({"n_heads": 3}, "d_model=16 does not divide into n_heads=3 heads"),
         ({"n_kv_heads": 4, "n_heads": 6, "d_head": 4}, "n_heads=6 must be a multiple of n_kv_heads=4"),
-        ({"n_heads": 0}, "n_heads must be between 1 and"),
+        ({"n_heads": 0}, "n_heads must be a whole number between 1 and"),
         ({"position": "rope", "d_head": 7}, "rotary width must be even"),
         ({"position": "learned"}, "learned needs max_positions"),
         ({"position": "rop"}, "did you mean 'rope'"),

@@ -24,4 +24,4 @@ __all__ = [
     "masked_softmax",
     "watch",
     "weights",
-]  # fmt: skip
+]

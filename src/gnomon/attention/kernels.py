@@ -45,6 +45,7 @@ def toeplitz(
     narrow = q.dtype
     q, k, v = (x.to(wide(x.dtype)) for x in (q, k, v))
     by_distance = distance_vector(position, at, k_at, settings, q.shape[1], q.dtype)
+    out: Float
     if by_distance.requires_grad and torch.is_grad_enabled():
         out = _LearnedToeplitz.apply(q.flip(2), k, v, by_distance, settings.scale_of(q))  # type: ignore[no-untyped-call]
     else:

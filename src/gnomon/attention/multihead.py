@@ -21,13 +21,15 @@ from gnomon.layout import Layout, layout_of
 from gnomon.linear import Linear
 from gnomon.norm import Norm, NormSettings, build_norm
 from gnomon.positions.base import PositionEncoding, Tables
-from gnomon.settings import SharedSettings, check_fields, chosen, takes
+from gnomon.settings import DropoutSettings, LinearSettings, WidthSettings, made, takes, values_of
 from gnomon.shapes import Float
 from gnomon.trace import Trace
 
+NHeads = Annotated[int, Setting("query heads", least=1, most=2**16)]
+
 
 @dataclass(frozen=True, kw_only=True)
-class MultiHeadSettings(ScoreSettings, NormSettings, SharedSettings):
+class MultiHeadSettings(ScoreSettings, NormSettings, DropoutSettings, LinearSettings):
     """Attention"""
 
     n_kv_heads: Annotated[
@@ -64,11 +66,10 @@ class MultiHeadSettings(ScoreSettings, NormSettings, SharedSettings):
 
 
 @dataclass(frozen=True)
-class LayerSettings(MultiHeadSettings):
+class LayerSettings(MultiHeadSettings, WidthSettings):
     """A layer of attention"""
 
-    d_model: Annotated[int, Setting("width of what it reads and writes", least=1, most=2**20)]
-    n_heads: Annotated[int, Setting("query heads", least=1, most=2**16)]
+    n_heads: NHeads
     _: KW_ONLY
     causal: Annotated[bool, Setting("a token sees only itself and what came before it")] = True
     window: Annotated[int | None, Setting("nearest tokens seen, itself included; none: all", least=1)] = None
@@ -81,8 +82,7 @@ class MultiHeadAttention(nn.Module):
     def __init__(self, d_model: int, n_heads: int, **settings: Any) -> None:
         """The sizes, and any other setting."""
         super().__init__()
-        check_fields(LayerSettings, {"d_model": d_model, "n_heads": n_heads, **settings})
-        s = LayerSettings(d_model, n_heads, **settings)
+        s = made(LayerSettings, d_model=d_model, n_heads=n_heads, **settings)
         self.n_heads, self.n_kv_heads = n_heads, n_heads if s.n_kv_heads is None else s.n_kv_heads
         self.d_head = head_width(d_model, n_heads, s.d_head)
         if n_heads % self.n_kv_heads:
@@ -100,7 +100,7 @@ class MultiHeadAttention(nn.Module):
         self.q_norm, self.k_norm = self._norm(s, n_heads), self._norm(s, self.n_kv_heads)
         scale = self.d_head**-0.5 if s.attention_scale is None else s.attention_scale
         self.settings = AttentionSettings(
-            **chosen(ScoreSettings, s), causal=s.causal, window=s.window, scale=scale
+            **values_of(ScoreSettings, s), causal=s.causal, window=s.window, scale=scale
         )  #: but for what training changes, dropout and sinks
 
     def _norm(self, s: LayerSettings, n: int) -> nn.Module:

@@ -4,9 +4,24 @@ from gnomon.blocks.block import Block, OneNormBlock, ParallelBlock
 from gnomon.blocks.decoder import DecoderBlock
 from gnomon.blocks.experts import Experts, MixtureOfExperts
 from gnomon.blocks.ffn import Activation, FeedForward, default_width
-from gnomon.blocks.residual import Around, BranchNorm, Placement, PostNorm, PreNorm, Sandwich, placement
+from gnomon.blocks.residual import Around, BranchNorm, NoNorm, Placement, PostNorm, PreNorm, Sandwich, placement
 
 __all__ = [
-    "Activation", "Around", "Block", "BranchNorm", "DecoderBlock", "Experts", "FeedForward", "MixtureOfExperts",
-    "OneNormBlock", "ParallelBlock", "Placement", "PostNorm", "PreNorm", "Sandwich", "default_width", "placement",
-]  # fmt: skip
+    "Activation",
+    "Around",
+    "Block",
+    "BranchNorm",
+    "DecoderBlock",
+    "Experts",
+    "FeedForward",
+    "MixtureOfExperts",
+    "NoNorm",
+    "OneNormBlock",
+    "ParallelBlock",
+    "Placement",
+    "PostNorm",
+    "PreNorm",
+    "Sandwich",
+    "default_width",
+    "placement",
+]

@@ -9,16 +9,16 @@ clamped_swish    min(g, 7) sigmoid(1.702 min(g, 7)) * (min(max(u, -7), 7) + 1) w
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from gnomon.errors import BadValue, unknown
+from gnomon.errors import BadValue
 from gnomon.kinds import Setting
 from gnomon.linear import Linear
-from gnomon.settings import SharedSettings
+from gnomon.settings import LinearSettings, WidthSettings, made, takes
 from gnomon.shapes import Float
 
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "clamped_swish"]
@@ -39,14 +39,16 @@ def clamped_swish(gate: Float, up: Float) -> Float:
 
 _GATES: dict[str, Callable[[Float, Float], Float]] = {"clamped_swish": clamped_swish}
 
+Width = Annotated[
+    int | None, Setting("hidden width; default 4 d_model, or 8/3 d_model when gated", least=1, most=2**24)
+]
+
 
 @dataclass(frozen=True, kw_only=True)
-class FeedForwardSettings(SharedSettings):
+class FeedForwardSettings(LinearSettings):
     """Feed-forward network"""
 
-    d_ff: Annotated[
-        int | None, Setting("hidden width; default 4 d_model, or 8/3 d_model when gated", least=1, most=2**24)
-    ] = None
+    d_ff: Width = None
     activation: Annotated[
         Activation, Setting("gelu is the exact one, gelu_tanh is GPT-2's, clamped_swish gpt-oss's gate")
     ] = "gelu"
@@ -55,22 +57,28 @@ class FeedForwardSettings(SharedSettings):
     ] = False
 
 
+@dataclass(frozen=True)
+class NetworkSettings(FeedForwardSettings, WidthSettings):
+    """A feed-forward network"""
+
+    d_ff: Width = None
+
+
 class FeedForward(nn.Module):
     """x (B, T, D) -> (B, T, D) through F hidden channels, gated or not."""
 
-    def __init__(
-        self, d_model: int, d_ff: int, activation: Activation = "gelu", gated: bool = False, bias: bool = True
-    ) -> None:
-        """d_ff: hidden width. activation: relu, gelu (exact), gelu_tanh (GPT-2), silu; clamped_swish when gated."""
+    @takes(NetworkSettings)
+    def __init__(self, d_model: int, d_ff: int | None = None, **settings: Any) -> None:
+        """The widths, and any other setting."""
         super().__init__()
-        if activation not in (known := {**UNGATED, **_GATES}):
-            raise unknown("activation", activation, known)
-        if activation in _GATES and not gated:
-            raise BadValue(f"{activation} is a function of a gate and of what it lets through: set gated=True")
-        self.activation = activation
-        self.up = Linear(d_model, d_ff, bias)
-        self.gate = Linear(d_model, d_ff, bias) if gated else None
-        self.down = Linear(d_ff, d_model, bias)
+        s = made(NetworkSettings, d_model=d_model, d_ff=d_ff, **settings)
+        if s.activation in _GATES and not s.gated:
+            raise BadValue(f"{s.activation} is a function of a gate and of what it lets through: set gated=True")
+        self.activation = s.activation
+        width = default_width(d_model, s.gated) if d_ff is None else d_ff
+        self.up = Linear(d_model, width, s.bias)
+        self.gate = Linear(d_model, width, s.bias) if s.gated else None
+        self.down = Linear(width, d_model, s.bias)
 
     def forward(self, x: Float) -> Float:
         """Each token on its own."""
@@ -94,4 +102,4 @@ def default_width(d_model: int, gated: bool) -> int:
     return -(-8 * d_model // 24) * 8 if gated else 4 * d_model
 
 
-__all__ = ["Activation", "FeedForward", "FeedForwardSettings", "default_width"]
+__all__ = ["Activation", "FeedForward", "FeedForwardSettings", "NetworkSettings", "default_width"]

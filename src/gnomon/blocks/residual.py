@@ -9,16 +9,17 @@ BranchNorm x + drop(norm(f(x)))         the same without the norm before (Liu et
 What is added may be scaled: x + scale * drop(...) (Granite).
 """
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from torch import nn
 
 from gnomon.errors import unknown
 from gnomon.kinds import Setting
-from gnomon.norm import Norm, NormSettings, build_norm
-from gnomon.settings import SharedSettings
+from gnomon.norm import NormSettings, build_norm
+from gnomon.settings import DropoutSettings, WidthSettings, made, takes
 from gnomon.shapes import Float
 
 Placement = Literal["pre", "post", "sandwich", "branch"]
@@ -26,7 +27,16 @@ Residual = Literal["sequential", "parallel", "one norm"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResidualSettings(NormSettings, SharedSettings):
+class AroundSettings(NormSettings, DropoutSettings):
+    """What a sublayer adds"""
+
+    residual_scale: Annotated[
+        float, Setting("of what each sublayer adds to the stream", source="Granite, arXiv:2408.13359")
+    ] = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResidualSettings(AroundSettings):
     """Residual stream"""
 
     placement: Annotated[
@@ -39,26 +49,35 @@ class ResidualSettings(NormSettings, SharedSettings):
             source="GPT-NeoX, arXiv:2204.06745, section 2.1; GPT-J",
         ),
     ] = "sequential"
-    residual_scale: Annotated[
-        float, Setting("of what each sublayer adds to the stream", source="Granite, arXiv:2408.13359")
-    ] = 1.0
 
 
-class PreNorm(nn.Module):
-    """x + scale * drop(f(norm(x)))."""
+@dataclass(frozen=True)
+class SublayerSettings(AroundSettings, WidthSettings):
+    """What is around a sublayer"""
 
-    def __init__(
-        self,
-        d_model: int,
-        norm: Norm | None = "layernorm",
-        eps: float = 1e-5,
-        dropout: float = 0.0,
-        scale: float = 1.0,
-    ) -> None:
-        """norm: None for none, where another sublayer's norm serves this one too."""
+
+class Around(nn.Module):
+    """What is around a sublayer: a norm, dropout and a scale. A subclass says where."""
+
+    @takes(SublayerSettings)
+    def __init__(self, d_model: int, **settings: Any) -> None:
+        """The width, and any other setting."""
         super().__init__()
-        self.norm = nn.Identity() if norm is None else build_norm(norm, d_model, eps)
-        self.drop, self.scale = nn.Dropout(dropout), scale
+        s = made(SublayerSettings, d_model=d_model, **settings)
+        self.norm, self.drop = build_norm(s.norm, d_model, s.norm_eps), nn.Dropout(s.dropout)
+        self.scale = s.residual_scale
+
+    @abstractmethod
+    def forward(self, x: Float, f: Callable[[Float], Float]) -> Float:
+        """Wrap the sublayer f around the stream x (B, T, D)."""
+
+    def scaled(self, y: Float) -> Float:
+        """scale * y."""
+        return y if self.scale == 1.0 else y * self.scale
+
+
+class PreNorm(Around):
+    """x + scale * drop(f(norm(x)))."""
 
     def forward(self, x: Float, f: Callable[[Float], Float]) -> Float:
         """Wrap the sublayer f around the stream x (B, T, D)."""
@@ -68,48 +87,43 @@ class PreNorm(nn.Module):
         """What f adds to the stream."""
         return self.scaled(self.drop(f(self.norm(x))))
 
-    def scaled(self, y: Float) -> Float:
-        """scale * y."""
-        return y if self.scale == 1.0 else y * self.scale
+
+class NoNorm(PreNorm):
+    """x + scale * drop(f(x)), where another sublayer's norm serves this one too."""
+
+    @takes(SublayerSettings)
+    def __init__(self, d_model: int, **settings: Any) -> None:
+        """The width, and any other setting."""
+        super().__init__(d_model, **settings)
+        self.norm = nn.Identity()
 
 
 class Sandwich(PreNorm):
     """x + scale * drop(norm'(f(norm(x))))."""
 
-    def __init__(
-        self, d_model: int, norm: Norm = "layernorm", eps: float = 1e-5, dropout: float = 0.0, scale: float = 1.0
-    ) -> None:
-        super().__init__(d_model, norm, eps, dropout, scale)
-        self.norm_after = build_norm(norm, d_model, eps)
+    @takes(SublayerSettings)
+    def __init__(self, d_model: int, **settings: Any) -> None:
+        """The width, and any other setting."""
+        super().__init__(d_model, **settings)
+        self.norm_after = PreNorm(d_model, **settings).norm
 
     def branch(self, x: Float, f: Callable[[Float], Float]) -> Float:
         """What f adds to the stream."""
         return self.scaled(self.drop(self.norm_after(f(self.norm(x)))))
 
 
-class BranchNorm(PreNorm):
+class BranchNorm(Sandwich):
     """x + scale * drop(norm(f(x)))."""
 
-    def __init__(
-        self, d_model: int, norm: Norm = "layernorm", eps: float = 1e-5, dropout: float = 0.0, scale: float = 1.0
-    ) -> None:
-        super().__init__(d_model, None, eps, dropout, scale)
-        self.norm_after = build_norm(norm, d_model, eps)
-
-    def branch(self, x: Float, f: Callable[[Float], Float]) -> Float:
-        """What f adds to the stream."""
-        return self.scaled(self.drop(self.norm_after(f(x))))
+    @takes(SublayerSettings)
+    def __init__(self, d_model: int, **settings: Any) -> None:
+        """The width, and any other setting."""
+        super().__init__(d_model, **settings)
+        self.norm = nn.Identity()
 
 
-class PostNorm(nn.Module):
+class PostNorm(Around):
     """norm(x + scale * drop(f(x)))."""
-
-    def __init__(
-        self, d_model: int, norm: Norm = "layernorm", eps: float = 1e-5, dropout: float = 0.0, scale: float = 1.0
-    ) -> None:
-        super().__init__()
-        self.norm, self.drop = build_norm(norm, d_model, eps), nn.Dropout(dropout)
-        self.scale = scale
 
     def forward(self, x: Float, f: Callable[[Float], Float]) -> Float:
         """Wrap the sublayer f around the stream x (B, T, D)."""
@@ -117,13 +131,15 @@ class PostNorm(nn.Module):
         return self.norm(x + (y if self.scale == 1.0 else y * self.scale))
 
 
-Around = PreNorm | PostNorm  #: a Sandwich is a PreNorm, and so is a BranchNorm
-PLACEMENTS: dict[str, type[PreNorm] | type[PostNorm]] = {
-    "pre": PreNorm, "post": PostNorm, "sandwich": Sandwich, "branch": BranchNorm,
-}  # fmt: skip
+PLACEMENTS: dict[str, type[Around]] = {
+    "pre": PreNorm,
+    "post": PostNorm,
+    "sandwich": Sandwich,
+    "branch": BranchNorm,
+}
 
 
-def placement(name: Placement) -> type[PreNorm] | type[PostNorm]:
+def placement(name: Placement) -> type[Around]:
     """The class for "pre", "post", "sandwich" or "branch"."""
     if name not in PLACEMENTS:
         raise unknown("norm placement", name, PLACEMENTS)
@@ -133,7 +149,9 @@ def placement(name: Placement) -> type[PreNorm] | type[PostNorm]:
 __all__ = [
     "PLACEMENTS",
     "Around",
+    "AroundSettings",
     "BranchNorm",
+    "NoNorm",
     "Placement",
     "PostNorm",
     "PreNorm",

@@ -19,7 +19,6 @@ from torch.nn import functional as F
 from gnomon.errors import BadInput, BadValue, checked, must_be, wrong
 from gnomon.kinds import Setting
 from gnomon.linear import linear
-from gnomon.settings import SharedSettings
 from gnomon.shapes import Float, Int
 from gnomon.stored import Stored, check_whole
 
@@ -27,8 +26,12 @@ Scale = Literal["sqrt", "rounded sqrt"] | float | None
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableSettings(SharedSettings):
-    """Token table"""
+class TableSettings:
+    """Token table, and first weights"""
+
+    init_std: Annotated[
+        float, Setting("of tables and linear layers; those into the residual stream get it / sqrt(2 n_layers)", least=0)
+    ] = 0.02
 
     embed_scale: Annotated[
         Scale | Literal["auto"],
@@ -269,6 +272,14 @@ def read_vectors(path: str | Path) -> dict[str, Float]:
 
 
 __all__ = [
-    "Scale", "TableSettings", "TokenEmbedding", "check_hidden", "check_ids", "check_shape", "check_std", "read_vectors",
-    "resized", "scale_and_std",
-]  # fmt: skip
+    "Scale",
+    "TableSettings",
+    "TokenEmbedding",
+    "check_hidden",
+    "check_ids",
+    "check_shape",
+    "check_std",
+    "read_vectors",
+    "resized",
+    "scale_and_std",
+]

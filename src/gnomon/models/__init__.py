@@ -13,6 +13,21 @@ from gnomon.models.similarity import neighbors, sentence_vectors
 from gnomon.models.writer import Writer
 
 __all__ = [
-    "ARCHITECTURES", "PRESETS", "DecoderOnly", "EncoderDecoder", "EncoderOnly", "Model", "ModelConfig", "Plan",
-    "PositionChange", "Writer", "build", "extend", "neighbors", "preset", "presets", "retrofit", "sentence_vectors",
-]  # fmt: skip
+    "ARCHITECTURES",
+    "PRESETS",
+    "DecoderOnly",
+    "EncoderDecoder",
+    "EncoderOnly",
+    "Model",
+    "ModelConfig",
+    "Plan",
+    "PositionChange",
+    "Writer",
+    "build",
+    "extend",
+    "neighbors",
+    "preset",
+    "presets",
+    "retrofit",
+    "sentence_vectors",
+]

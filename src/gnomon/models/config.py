@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, Literal, Self
 
-from gnomon.attention.multihead import MultiHeadSettings
+from gnomon.attention.multihead import MultiHeadSettings, NHeads
 from gnomon.blocks.experts import MixtureSettings, as_experts
 from gnomon.blocks.residual import ResidualSettings
 from gnomon.data import Tokenizer
@@ -20,7 +20,7 @@ from gnomon.kinds import Setting
 from gnomon.positions import NoPE, PositionIds, Spec, get
 from gnomon.positions.notation import split
 from gnomon.positions.registry import parse
-from gnomon.settings import explained, kinds_of
+from gnomon.settings import DModel, explained, kinds_of
 
 Position = str | Spec | Sequence[str | Spec]
 Window = int | None | Sequence[int | None]
@@ -36,9 +36,9 @@ class Sizes:
 
     # Beyond the largest of them a number is a mistake, and building would fill the memory first.
     vocab_size: Annotated[int, Setting("tokens of the vocabulary", least=1, most=2**31)]
-    d_model: Annotated[int, Setting("width of the residual stream", least=1, most=2**20)]
+    d_model: DModel
     n_layers: Annotated[int, Setting("blocks of each stack; 0: the tables alone", least=0, most=10_000)]
-    n_heads: Annotated[int, Setting("query heads", least=1, most=2**16)]
+    n_heads: NHeads
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -411,6 +411,15 @@ def presets() -> dict[str, ModelConfig]:
 
 
 __all__ = [
-    "PRESETS", "Architecture", "HeadKind", "ModelConfig", "Pooling", "Position", "Settings", "as_position", "overlaid",
-    "preset", "presets",
-]  # fmt: skip
+    "PRESETS",
+    "Architecture",
+    "HeadKind",
+    "ModelConfig",
+    "Pooling",
+    "Position",
+    "Settings",
+    "as_position",
+    "overlaid",
+    "preset",
+    "presets",
+]

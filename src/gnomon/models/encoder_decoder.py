@@ -68,7 +68,7 @@ class EncoderDecoder(Writer):
         memory = cache.memory if memory is None and cache is not None else memory
         if memory is None:
             raise BadValue("a decoder looks at an encoded source: pass memory=model.encode(...), or set cache.memory")
-        x = self.input(ids, at, trace=trace)
+        x: Float = self.input(ids, at, trace=trace)
         k_at = at if cache is None else cache.extend(at)
         x = self.decoder(x, at, k_at, cache, trace, memory)
         if cache is not None:

@@ -123,8 +123,12 @@ class ClassHead(PooledHead):
 
 
 HEADS: dict[str, Callable[[ModelConfig, InputLayer], Head]] = {
-    "tokens": TokenHead, "masked": MaskedHead, "labels": LabelHead, "pooled": PooledHead, "classes": ClassHead,
-}  # fmt: skip
+    "tokens": TokenHead,
+    "masked": MaskedHead,
+    "labels": LabelHead,
+    "pooled": PooledHead,
+    "classes": ClassHead,
+}
 
 
 def pool(memory: Memory, pooling: Pooling = "mean") -> Float:
@@ -170,5 +174,14 @@ def number_of_classes(config: ModelConfig) -> int:
 
 
 __all__ = [
-    "HEADS", "ClassHead", "Head", "LabelHead", "MaskedHead", "PooledHead", "TokenHead", "head_for", "linear", "pool",
-]  # fmt: skip
+    "HEADS",
+    "ClassHead",
+    "Head",
+    "LabelHead",
+    "MaskedHead",
+    "PooledHead",
+    "TokenHead",
+    "head_for",
+    "linear",
+    "pool",
+]

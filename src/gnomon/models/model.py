@@ -98,14 +98,17 @@ class Model(nn.Module):
         depth = f"{c.n_layers} + {c.depth} layers" if c.architecture == "encoder-decoder" else f"{c.n_layers} layers"
         heads = c.n_heads if c.n_kv_heads in (None, c.n_heads) else f"{c.n_heads} ({c.n_kv_heads} of keys and values)"
         trained = "" if c.max_positions is None else f", {c.max_positions:,} positions"
-        return card(type(self).__name__, {
-            "architecture": c.architecture,
-            "sizes": f"{depth} of width {c.d_model:,}, {heads} heads, {c.vocab_size:,} tokens{trained}",
-            "parameters": f"{sum(p.numel() for p in self.parameters()):,}, {next(self.parameters()).dtype}",
-            "position": ", ".join(map(repr, c.specs)),
-            "head": c.head + ("" if own is None else ", tied to the token table" if self.tied else ", untied"),
-            "tokenizer": "none" if self.tokenizer is None else f"{self.tokenizer.vocab_size:,} tokens",
-        })  # fmt: skip
+        return card(
+            type(self).__name__,
+            {
+                "architecture": c.architecture,
+                "sizes": f"{depth} of width {c.d_model:,}, {heads} heads, {c.vocab_size:,} tokens{trained}",
+                "parameters": f"{sum(p.numel() for p in self.parameters()):,}, {next(self.parameters()).dtype}",
+                "position": ", ".join(map(repr, c.specs)),
+                "head": c.head + ("" if own is None else ", tied to the token table" if self.tied else ", untied"),
+                "tokenizer": "none" if self.tokenizer is None else f"{self.tokenizer.vocab_size:,} tokens",
+            },
+        )
 
     def with_recipe(self, ids: Int, at: Layout) -> Layout:
         """Where tokens ids (B, T) are said to sit: `at`, or what the model's recipe for position ids makes of it."""
@@ -195,9 +198,15 @@ def input_embedding(c: ModelConfig) -> InputEmbedding:
 
 def _input_settings(c: ModelConfig) -> dict[str, Any]:
     return {
-        "position": c.at_input, "max_positions": c.max_positions, "combine": c.combine, "position_dim": c.position_dim,
-        "norm": c.input_norm, "norm_eps": c.norm_eps, "dropout": c.dropout, "n_types": c.n_types,
-    }  # fmt: skip
+        "position": c.at_input,
+        "max_positions": c.max_positions,
+        "combine": c.combine,
+        "position_dim": c.position_dim,
+        "norm": c.input_norm,
+        "norm_eps": c.norm_eps,
+        "dropout": c.dropout,
+        "n_types": c.n_types,
+    }
 
 
 __all__ = ["Model", "input_embedding", "input_layer"]

@@ -147,6 +147,14 @@ def _pooled(model: Model, ids: Int, at: Layout) -> Float:
 
 
 __all__ = [
-    "Neighbor", "nearest", "neighbors", "plane", "sentence_vectors", "token_vectors", "tokenizer_of", "word_ids",
-    "word_vector", "written_tokens",
-]  # fmt: skip
+    "Neighbor",
+    "nearest",
+    "neighbors",
+    "plane",
+    "sentence_vectors",
+    "token_vectors",
+    "tokenizer_of",
+    "word_ids",
+    "word_vector",
+    "written_tokens",
+]

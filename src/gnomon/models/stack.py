@@ -8,22 +8,25 @@ from torch import nn
 from gnomon.attention import Cache, CrossAttention, Memory, MultiHeadAttention
 from gnomon.attention.multihead import MultiHeadSettings, head_width
 from gnomon.blocks import (
+    Around,
     Block,
     DecoderBlock,
     FeedForward,
     MixtureOfExperts,
+    NoNorm,
     OneNormBlock,
     ParallelBlock,
-    PreNorm,
     default_width,
     placement,
 )
+from gnomon.blocks.ffn import FeedForwardSettings
+from gnomon.blocks.residual import AroundSettings
 from gnomon.errors import BadValue
 from gnomon.layout import Layout
 from gnomon.models.config import ModelConfig
 from gnomon.norm import build_norm
 from gnomon.positions import PositionEncoding, Spec
-from gnomon.settings import chosen
+from gnomon.settings import values_of
 from gnomon.shapes import Float
 from gnomon.trace import Trace
 
@@ -114,31 +117,41 @@ def _sizes(c: ModelConfig, causal: bool) -> dict[str, Any]:
 
 
 def _block(c: ModelConfig, causal: bool, window: int | None, layer: int) -> Block:
-    attention = MultiHeadAttention(c.d_model, c.n_heads, **chosen(MultiHeadSettings, c), causal=causal, window=window)
-    around, settings = placement(c.placement), (c.norm_eps, c.dropout, c.residual_scale)
-    first = around(c.d_model, c.norm, *settings) if c.first_norm or layer else PreNorm(c.d_model, None, *settings)
+    attention = MultiHeadAttention(
+        c.d_model, c.n_heads, **values_of(MultiHeadSettings, c), causal=causal, window=window
+    )
+    first = _around(c) if c.first_norm or layer else _bare(c)
     if c.residual == "one norm":
-        return OneNormBlock(attention, _ffn(c, layer), first, PreNorm(c.d_model, None, *settings))
+        return OneNormBlock(attention, _ffn(c, layer), first, _bare(c))
     wired = ParallelBlock if c.residual == "parallel" else Block
-    return wired(attention, _ffn(c, layer), first, around(c.d_model, c.norm, *settings))
+    return wired(attention, _ffn(c, layer), first, _around(c))
 
 
 def _decoder_block(c: ModelConfig, causal: bool, window: int | None, layer: int) -> DecoderBlock:
     plain = _block(c, causal, window, layer)
-    cross = CrossAttention(c.d_model, c.n_heads, **chosen(MultiHeadSettings, c), causal=False)
-    around = placement(c.placement)(c.d_model, c.norm, c.norm_eps, c.dropout, c.residual_scale)
-    return DecoderBlock(plain.attention, cross, plain.ffn, plain.around_attention, around, plain.around_ffn)
+    cross = CrossAttention(c.d_model, c.n_heads, **values_of(MultiHeadSettings, c), causal=False)
+    return DecoderBlock(plain.attention, cross, plain.ffn, plain.around_attention, _around(c), plain.around_ffn)
+
+
+def _around(c: ModelConfig) -> Around:
+    return placement(c.placement)(c.d_model, **values_of(AroundSettings, c))
+
+
+def _bare(c: ModelConfig) -> NoNorm:
+    return NoNorm(c.d_model, **values_of(AroundSettings, c))
 
 
 def _ffn(c: ModelConfig, layer: int) -> FeedForward | MixtureOfExperts:
-    d_ff = default_width(c.d_model, c.gated) if c.d_ff is None else c.d_ff
+    settings = values_of(FeedForwardSettings, c)
 
-    def plain(width: int) -> FeedForward:
-        return FeedForward(c.d_model, width, c.activation, c.gated, c.bias)
+    def plain(width: int | None) -> FeedForward:
+        return FeedForward(c.d_model, **{**settings, "d_ff": width})
 
     if c.mixture is None or layer in c.mixture.dense_layers:
-        return plain(d_ff)
-    return MixtureOfExperts(c.d_model, c.mixture, d_ff, plain)
+        return plain(c.d_ff)
+    return MixtureOfExperts(
+        c.d_model, c.mixture, default_width(c.d_model, c.gated) if c.d_ff is None else c.d_ff, plain
+    )
 
 
 __all__ = ["Stack", "init_linears"]
