@@ -99,7 +99,7 @@ def test_contexts_and_rows_are_those_asked_for():
         (["mini-gpt", "--position", "rop"], "did you mean 'rope'"),
         (["mini-llama", "--position", "learned"], "learned needs max_positions"),
         (["mini-gpt", "--set", "name=x"], "unknown key of a model config 'name'"),
-        (["mini-gpt", "--set", "position.base=3"], "position must be a name"),
+        (["mini-gpt", "--set", "position.base=3"], "unknown option of learned 'base'"),
         (["mini-gpt", "--set", "position={name={a={b=1}}}"], "the name of a position encoding must be a text"),
         (["mini-gpt", "--set", "position={name=[1]}"], "the name of a position encoding must be a text"),
         (["mini-gpt", "--set", "d_model=3", "--set", "d_model.x=3"], "d_model is 3, not a group of settings"),
