@@ -101,6 +101,7 @@ def test_memory_for_the_backward_does_not_grow_with_the_number_of_experts():
     assert many - few <= 3 * 64 * 30
 
 
+@pytest.mark.filterwarnings("ignore:Dynamo detected a call to a `functools.lru_cache`")
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
 @pytest.mark.slow
 def test_a_compiled_model_with_experts_computes_the_same():

@@ -58,6 +58,10 @@ CASES = {
     "qwen3, more control tokens": bpe(ENDED, {"additional_special_tokens": ["<|im_start|>", "<|new|>"]}, "qwen3"),
     "bert": words(),
     "bert, cased": words({"do_lower_case": False}),
+    "distilbert": {**words(), "config.json": {"model_type": "distilbert"}},
+    "electra, by the config's class": words({"tokenizer_class": "ElectraTokenizer"}),
+    "mpnet": {"vocab.txt": "\n".join(["<s>", "<pad>", "</s>", "[UNK]", *WORDS[5:], "<mask>"]) + "\n",
+              **about(None, "mpnet")},
 }  # fmt: skip
 
 
@@ -82,7 +86,9 @@ def test_a_vocabulary_is_read_as_its_class_in_transformers_reads_it(case: str, t
     for text in TEXTS:
         assert whole(ours, text) == theirs(text)["input_ids"], text
     named = {part: str(mark) for part, mark in theirs.special_tokens_map.items() if isinstance(mark, str)}
-    own = {part: mark for part, mark in named.items() if mark in CASES[case].get("vocab.json", WORDS)}
+    files = CASES[case]
+    vocabulary = files["vocab.json"] if "vocab.json" in files else files["vocab.txt"].splitlines()
+    own = {part: mark for part, mark in named.items() if mark in vocabulary}
     assert {**ours.names} == own or case.startswith("opt,")  # where the end is named by nobody, ours is looked for
     assert not {*ours.control_ids} & {*ours.encode(" ".join([*own.values(), "a"]))} - {ours.unk_id}
 
@@ -145,6 +151,7 @@ def scored(pieces: list[Piece]) -> list[tuple[str, float]]:
 GEMMA = [Piece(f"<{mark}>", 0.0, UNKNOWN if mark == "unk" else CONTROL) for mark in ("pad", "eos", "bos", "unk")]
 FAIRSEQ = [("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), *scored(SCORED), ("<mask>", 0.0)]
 EXTRA = [(f"<extra_id_{i}>", 0.0) for i in reversed(range(100))]
+ALBERT = [Piece(m, 0.0, UNKNOWN if m == "<unk>" else CONTROL) for m in ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")]
 MODELS: dict[str, Any] = {
     "t5": ("spiece.model", model_file([*MARKS, *SCORED], 1, -1, 1), about(None, "t5"),
            lambda: hf.T5Tokenizer(vocab=[*scored([*MARKS, *SCORED]), *EXTRA])),
@@ -160,6 +167,14 @@ MODELS: dict[str, Any] = {
     "gemma": ("tokenizer.model", model_file([*GEMMA, *BYTES, *MERGED], 2, 2, 1, prefix=0),
               about({"add_bos_token": True}, "gemma3_text"),
               lambda: hf.GemmaTokenizer(**merges([*GEMMA, *BYTES, *MERGED]), add_bos_token=True)),
+    "mt5": ("spiece.model", model_file([*MARKS, *SCORED], 1, -1, 1), about({"extra_ids": 0}, "mt5"),
+            lambda: hf.T5Tokenizer(vocab=scored([*MARKS, *SCORED]), extra_ids=0)),
+    "albert": ("spiece.model", model_file([*ALBERT, *SCORED], 1, 2, 3), about(None, "albert"),
+               lambda: hf.AlbertTokenizer(vocab=scored([*ALBERT, *SCORED]))),
+    "albert, cased": ("spiece.model", model_file([*ALBERT, *SCORED], 1, 2, 3),
+                      about({"keep_accents": True, "do_lower_case": False}, "albert"),
+                      lambda: hf.AlbertTokenizer(vocab=scored([*ALBERT, *SCORED]), keep_accents=True,
+                                                 do_lower_case=False)),
     "xlm-roberta": ("sentencepiece.bpe.model", model_file([*LLAMA, *SCORED], 1, 1, 2), about(None, "xlm-roberta"),
                     lambda: hf.XLMRobertaTokenizer(vocab=FAIRSEQ)),
 }  # fmt: skip

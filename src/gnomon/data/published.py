@@ -1,8 +1,8 @@
 """Tokenizers as they are published besides ``tokenizer.json``: a vocabulary, and the class that uses it.
 
     vocab.json and merges.txt (encoder.json and vocab.bpe)     byte-level BPE: GPT-2, GPT-NeoX, Qwen, OPT, RoBERTa, BART
-    vocab.txt                                                  WordPiece: BERT
-    tokenizer.model, spiece.model, sentencepiece.bpe.model     SentencePiece: Llama, Gemma, T5, XLM-RoBERTa
+    vocab.txt                                                  WordPiece: BERT, DistilBERT, ELECTRA, MPNet
+    tokenizer.model, spiece.model, sentencepiece.bpe.model     SentencePiece: Llama, Gemma, T5, ALBERT, XLM-RoBERTa
 
 The vocabulary alone does not say what stands around a text, how a text is prepared, or which tokens are control tokens.
 The class does: the one that ``tokenizer_config.json`` names, or the usual one of config.json's model_type. What the
@@ -62,8 +62,11 @@ _LLAMA = _names(bos="<s>", eos="</s>", unk="<unk>")
 _BART = _LLAMA | _names(sep="</s>", cls="<s>", pad="<pad>", mask="<mask>")
 _QWEN = _names(eos=END_OF_TEXT, unk=END_OF_TEXT, pad=END_OF_TEXT)
 _BERT = _names(unk="[UNK]", sep="[SEP]", pad="[PAD]", cls="[CLS]", mask="[MASK]")
+_MPNET = _BART | _names(unk="[UNK]")
+_ALBERT = _names(bos="[CLS]", eos="[SEP]", unk="<unk>", sep="[SEP]", pad="<pad>", cls="[CLS]", mask="[MASK]")
 _WITHIN = (("cls_token",), ("sep_token",))
-_ROBERTA = TokenizerClass(_BART, _WITHIN)
+_ROBERTA, _WORDPIECE = TokenizerClass(_BART, _WITHIN), TokenizerClass(_BERT, _WITHIN)
+_T5 = TokenizerClass(_names(eos="</s>", unk="<unk>", pad="<pad>"), ((), ("eos_token",)), marked=True)
 
 #: by the name of the class in the transformers library, without "Fast"
 CLASSES: Mapping[str, TokenizerClass] = {
@@ -72,8 +75,10 @@ CLASSES: Mapping[str, TokenizerClass] = {
     "Qwen2Tokenizer": TokenizerClass(_QWEN, asks=False, words=pattern(QWEN2), composed=True),
     "RobertaTokenizer": _ROBERTA,
     "BartTokenizer": _ROBERTA,
-    "BertTokenizer": TokenizerClass(_BERT, _WITHIN),
-    "T5Tokenizer": TokenizerClass(_names(eos="</s>", unk="<unk>", pad="<pad>"), ((), ("eos_token",)), marked=True),
+    **dict.fromkeys(("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"), _WORDPIECE),
+    "MPNetTokenizer": TokenizerClass(_MPNET, _WITHIN),
+    "AlbertTokenizer": TokenizerClass(_ALBERT, _WITHIN, marked=True),
+    **dict.fromkeys(("T5Tokenizer", "MT5Tokenizer"), _T5),
     "LlamaTokenizer": TokenizerClass(_LLAMA, asks=True),
     "GemmaTokenizer": TokenizerClass(
         _names(bos="<bos>", eos="<eos>", unk="<unk>", pad="<pad>", mask="<mask>"), asks=True
@@ -83,11 +88,20 @@ CLASSES: Mapping[str, TokenizerClass] = {
 #: classes that say nothing but what their files do
 ANY = ("PreTrainedTokenizerFast", "PreTrainedTokenizer", "TokenizersBackend", "AutoTokenizer")
 GENERIC, GENERIC_PIECES = TokenizerClass({}, asks=False), TokenizerClass({}, asks=True)
-USUAL: Mapping[str, str] = {
-    "gpt2": "GPT2Tokenizer", "opt": "GPT2Tokenizer", "gpt_neox": "GPTNeoXTokenizer", "mpt": "GPTNeoXTokenizer",
-    "qwen2": "Qwen2Tokenizer", "qwen3": "Qwen2Tokenizer", "roberta": "RobertaTokenizer", "bart": "BartTokenizer",
-    "bert": "BertTokenizer", "t5": "T5Tokenizer", "gemma3_text": "GemmaTokenizer", "xlm-roberta": "XLMRobertaTokenizer",
-}  # fmt: skip
+_TYPES = {
+    "GPT2Tokenizer": "gpt2 opt gpt_neo gptj phi gpt_bigcode starcoder2 granite",
+    "GPTNeoXTokenizer": "gpt_neox mpt olmoe stablelm",
+    "Qwen2Tokenizer": "qwen2 qwen3 qwen2_moe qwen3_moe",
+    "RobertaTokenizer": "roberta",
+    "BartTokenizer": "bart",
+    "BertTokenizer": "bert distilbert electra",
+    "MPNetTokenizer": "mpnet",
+    "AlbertTokenizer": "albert",
+    "T5Tokenizer": "t5 mt5",
+    "GemmaTokenizer": "gemma gemma2 gemma3_text",
+    "XLMRobertaTokenizer": "xlm-roberta",
+}
+USUAL: Mapping[str, str] = {kind: name for name, kinds in _TYPES.items() for kind in kinds.split()}
 #: model types whose published configs name classes that are not used: these are
 INSTEAD: Mapping[str, str | None] = {"qwen2": "Qwen2Tokenizer", "phi3": None, "mistral": None}
 
@@ -253,13 +267,23 @@ def _sentencepiece(found: ModelFile, folder: Folder) -> tokenizers.Tokenizer:
     if not folder.kind.marked:
         return core
     core.normalizer = normalizers.Precompiled(found.vocabulary.charsmap) if found.vocabulary.charsmap else None
+    if folder.named == "AlbertTokenizer":
+        core.normalizer = normalizers.Sequence([*_plain_letters(folder.config), *filter(None, [core.normalizer])])
     space = pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme="always", split=True)
     core.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), space])
     core.decoder = decoders.Metaspace(replacement=SPACE, prepend_scheme="always", split=True)
-    if folder.named == "T5Tokenizer":  # spans to be filled in, counted from the end
+    if folder.named in ("T5Tokenizer", "MT5Tokenizer"):  # spans to be filled in, counted from the end
         extra = range(folder.config.get("extra_ids", 100))
         core.add_special_tokens([AddedToken(f"<extra_id_{i}>", normalized=False) for i in reversed(extra)])
     return core
+
+
+def _plain_letters(config: Mapping[str, Any]) -> list[normalizers.Normalizer]:
+    """What ALBERT does to a text first: one kind of quotation marks, no accents, small letters."""
+    steps: list[normalizers.Normalizer] = [normalizers.Replace("``", '"'), normalizers.Replace("''", '"')]
+    if not config.get("keep_accents", False):
+        steps += [normalizers.NFKD(), normalizers.StripAccents()]
+    return [*steps, normalizers.Lowercase()] if config.get("do_lower_case", True) else steps
 
 
 def _moved(found: ModelFile) -> ModelFile:
