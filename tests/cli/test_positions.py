@@ -87,6 +87,15 @@ def test_the_table_has_a_row_per_encoding_in_text_and_in_markdown():
     assert len(markdown) == 2 + len(gn.positions.names())
 
 
+def test_recipes_for_position_ids_are_listed_in_every_language():
+    found = json.loads(run("--json"))["recipes"]
+    assert [row["name"] for row in found] == gn.positions.recipes()
+    for lang, word in (("en", "sorted"), ("es", "ordenados"), ("pt", "ordenados")):
+        [line] = [line for line in run("--lang", lang).splitlines() if line.startswith("randomized ")]
+        assert word in line
+        assert "Ruoss et al. 2023" in line
+
+
 def test_an_encoding_of_ones_own_joins_the_list(outside):
     row = rows("--import", outside("hazy"))["hazy"]
     assert row["paper"] == "A notebook, 2026"

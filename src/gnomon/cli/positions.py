@@ -100,7 +100,7 @@ def _list(markdown: bool, lang: str, as_json: bool) -> None:
 
     found = listing()
     if as_json:
-        print_json({"sizes": dict(SIZES), "positions": found})
+        print_json({"sizes": dict(SIZES), "positions": found, "recipes": recipe_listing()})
         return
     w = words("positions", lang)
     titles = TITLES if markdown else SHORT
@@ -108,6 +108,8 @@ def _list(markdown: bool, lang: str, as_json: bool) -> None:
     click.echo(_markdown(rows) if markdown else _columns(rows))
     if not markdown:
         click.echo("\n" + w("list_more", count=len(found)))
+        click.echo("\n" + _columns([(w("recipe"), w("in_training"), w("paper")), *_recipe_cells(lang)]))
+        click.echo("\n" + w("recipes", example="position=gn.positions.get('rope', positions='randomized(2048)')"))
 
 
 def listing() -> list[dict[str, Any]]:
@@ -115,6 +117,18 @@ def listing() -> list[dict[str, Any]]:
     from gnomon import positions
 
     return [_entry(positions.encoding(name)) for name in positions.names()]
+
+
+def recipe_listing() -> list[dict[str, Any]]:
+    """One entry per known recipe for position ids."""
+    from gnomon import positions
+
+    classes = [positions.recipe(name) for name in positions.recipes()]
+    return [{"name": cls.name, "paper": cls.paper, "training": cls.formula} for cls in classes]
+
+
+def _recipe_cells(lang: str) -> list[tuple[str, ...]]:
+    return [(row["name"], translated(row["training"], lang), row["paper"]) for row in recipe_listing()]
 
 
 def _entry(cls: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ Up to L smooth is no position at all. A coefficient that does not fit sharpens t
 from collections.abc import Mapping
 from math import isfinite, log, log1p
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 
@@ -41,6 +41,9 @@ class LogScale(PositionEncoding):
     used_by = "Llama 4"
     acts = "rotation"
     one_sided = True
+    not_names: ClassVar[Mapping[str, str]] = {
+        "drope": "train with rope, gnomon retrofit RUN --position log-scale, gnomon train --from (docs/recipes.md)"
+    }
     extrapolation = "further than none, where the coefficient fits"
     tiny = MappingProxyType({"coefficient": 0.5, "length": 4})  # a scale that grows within a few tokens
 

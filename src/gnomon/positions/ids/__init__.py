@@ -8,9 +8,12 @@ rope(positions='randomized(max=2048)')
 """
 
 from gnomon.positions.ids.abacus import Abacus
-from gnomon.positions.ids.base import PositionIds, position_ids, recipe, recipes
+from gnomon.positions.ids.base import PositionIds, documents, draw, moved, position_ids, recipe, recipes
 from gnomon.positions.ids.cape import CAPE
 from gnomon.positions.ids.random_start import RandomStart
 from gnomon.positions.ids.randomized import Randomized
 
-__all__ = ["CAPE", "Abacus", "PositionIds", "RandomStart", "Randomized", "position_ids", "recipe", "recipes"]
+__all__ = [
+    "CAPE", "Abacus", "PositionIds", "RandomStart", "Randomized", "documents", "draw", "moved", "position_ids",
+    "recipe", "recipes",
+]  # fmt: skip
