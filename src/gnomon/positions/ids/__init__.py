@@ -14,6 +14,15 @@ from gnomon.positions.ids.random_start import RandomStart
 from gnomon.positions.ids.randomized import Randomized
 
 __all__ = [
-    "CAPE", "Abacus", "PositionIds", "RandomStart", "Randomized", "documents", "draw", "moved", "position_ids",
-    "recipe", "recipes",
-]  # fmt: skip
+    "CAPE",
+    "Abacus",
+    "PositionIds",
+    "RandomStart",
+    "Randomized",
+    "documents",
+    "draw",
+    "moved",
+    "position_ids",
+    "recipe",
+    "recipes",
+]

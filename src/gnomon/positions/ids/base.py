@@ -179,5 +179,12 @@ def moved(at: Layout, pos: Int, length: Int | None = None) -> Layout:
 
 
 __all__ = [
-    "Documents", "PositionIds", "documents", "draw", "moved", "position_ids", "recipe", "recipes",
-]  # fmt: skip
+    "Documents",
+    "PositionIds",
+    "documents",
+    "draw",
+    "moved",
+    "position_ids",
+    "recipe",
+    "recipes",
+]
