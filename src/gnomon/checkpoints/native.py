@@ -66,6 +66,8 @@ def write_model(model: nn.Module, new: Path, tokenizer: Tokenizer | None = None,
     }
     if inner.labels is not None:
         about["labels"] = list(inner.labels)
+    if inner.prompts:
+        about["prompts"] = dict(inner.prompts)
     if inner.ends:
         about["ends"] = list(inner.ends)
     if inner.start is not None:
@@ -145,7 +147,7 @@ def load(
     wanted = resolve_dtype(dtype, place) if isinstance(dtype, str) else dtype or stored
     give(model, {name: weights.tensor(found, wanted) for name, found in named.items()}, place)
     model.tokenizer = None if about["tokenizer"] is None else _tokenizer(folder / TOKENIZER, model.config.vocab_size)
-    model.labels = _labels(about, folder / CONFIG)
+    model.labels, model.prompts = _labels(about, folder / CONFIG), _prompts(about, folder / CONFIG)
     model.ends, model.start = _marks(about, model.config.vocab_size, folder / CONFIG)
     return model
 
@@ -243,6 +245,13 @@ def _labels(about: Mapping[str, Any], file: Path) -> tuple[str, ...] | None:
     if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
         raise BadInput(f"{file}: labels must be a list of texts, the names of the classes")
     return tuple(labels)
+
+
+def _prompts(about: Mapping[str, Any], file: Path) -> dict[str, str]:
+    prompts = about.get("prompts", {})
+    if not isinstance(prompts, dict) or not all(isinstance(text, str) for text in prompts.values()):
+        raise BadInput(f"{file}: prompts must be texts by name")
+    return prompts
 
 
 def _marks(about: Mapping[str, Any], vocab_size: int, file: Path) -> tuple[tuple[int, ...], int | None]:

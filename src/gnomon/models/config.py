@@ -25,7 +25,7 @@ from gnomon.settings import DModel, explained, kinds_of
 Position = str | Spec | Sequence[str | Spec]
 Window = int | None | Sequence[int | None]
 Architecture = Literal["decoder-only", "encoder-only", "encoder-decoder"]
-HeadActivation = Literal["relu", "gelu", "gelu_tanh", "silu", "tanh"]
+HeadActivation = Literal["relu", "gelu", "gelu_tanh", "silu", "tanh", "identity"]
 HeadKind = Literal["tokens", "masked", "labels", "pooled", "classes"]
 Pooling = Literal["first", "mean"]
 
@@ -104,6 +104,10 @@ class EncoderHeadSettings:
         "mean"
     )
     pooler: Annotated[bool, Setting("a layer after pooling", source="BERT, arXiv:1810.04805")] = False
+    d_pooled: Annotated[
+        int | None, Setting("width of the vector after the pooler of 'pooled'; default d_model", least=1, most=2**20)
+    ] = None
+    unit: Annotated[bool, Setting("the vector of 'pooled' is brought to length 1")] = False
     head_activation: Annotated[
         HeadActivation | None, Setting("of the head's own layer; default gelu of 'masked', tanh of a pooler")
     ] = None
@@ -313,6 +317,11 @@ def _check_head(c: ModelConfig) -> None:
     """Raise BadValue for a head that this architecture does not have, or without the number it needs."""
     if c.head != "tokens" and c.architecture != "encoder-only":
         raise BadValue(f"a head of {c.head} goes with an encoder: this model is {c.architecture} and has head='tokens'")
+    if (c.unit or c.d_pooled is not None) and (c.head != "pooled" or (c.d_pooled is not None and not c.pooler)):
+        raise BadValue(
+            f"unit and d_pooled are of head='pooled', d_pooled of its pooler; got head={c.head!r}, pooler={c.pooler}, "
+            f"unit={c.unit} and d_pooled={c.d_pooled}"
+        )
     if (c.n_classes is not None) != (c.head in ("labels", "classes")):
         raise BadValue(
             f"n_classes goes with head='labels' or head='classes', which need it; got head={c.head!r} and "

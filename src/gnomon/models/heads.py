@@ -26,7 +26,7 @@ from gnomon.models.config import ModelConfig, Pooling
 from gnomon.norm import build_norm
 from gnomon.shapes import Float
 
-ACTIVATIONS: dict[str, Callable[[Float], Float]] = {**UNGATED, "tanh": torch.tanh}
+ACTIVATIONS: dict[str, Callable[[Float], Float]] = {**UNGATED, "tanh": torch.tanh, "identity": lambda x: x}
 
 
 class Head(nn.Module):
@@ -95,7 +95,9 @@ class PooledHead(Head):
         """pooling and pooler are the config's."""
         super().__init__()
         self.pooling = config.pooling
-        self.pooler = linear(config.d_model, config.d_model, config.init_std) if config.pooler else None
+        width = config.d_model if config.d_pooled is None else config.d_pooled
+        self.pooler = linear(config.d_model, width, config.init_std) if config.pooler else None
+        self.unit = config.unit
         self.activation = config.head_activation or "tanh"
 
     def forward(self, memory: Memory) -> Float:
@@ -103,7 +105,12 @@ class PooledHead(Head):
         return self.vector(memory)
 
     def vector(self, memory: Memory) -> Float:
-        """(B, T, D) -> (B, D)."""
+        """(B, T, D) -> (B, D), or the width of the pooler."""
+        p = self.pooled(memory)
+        return F.normalize(p, dim=-1) if self.unit else p
+
+    def pooled(self, memory: Memory) -> Float:
+        """The same before its length is changed."""
         p = pool(memory, self.pooling)
         return p if self.pooler is None else ACTIVATIONS[self.activation](self.pooler(p))
 

@@ -38,6 +38,7 @@ class Model(nn.Module):
         self.config = ModelConfig.from_dict({"architecture": self.architecture, **sizes, **settings})
         self.tokenizer: Tokenizer | None = None
         self.labels: tuple[str, ...] | None = None  #: names of the classes, for a head that has some
+        self.prompts: dict[str, str] = {}  #: what is put before a text for its vector, by name; "" is the usual one
         self.ends: tuple[int, ...] = ()  #: ids that end a text, besides the tokenizer's end-of-text
         self.start: int | None = None  #: the id before the first that a decoder writes, where it is not end-of-text
         self.recipe = self.config.recipe  #: of position ids

@@ -67,6 +67,7 @@ def rebuilt(
     with torch.no_grad():
         for name in same:
             own[name].copy_(old[name])
+    new.prompts = dict(model.prompts)
     new.tokenizer, new.labels, new.ends, new.start = model.tokenizer, model.labels, model.ends, model.start
     return PositionChange(
         new.train(model.training),

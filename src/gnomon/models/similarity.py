@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from gnomon.attention import Memory
 from gnomon.data import Tokenizer
 from gnomon.data.tokenizer import UNKNOWN
-from gnomon.errors import BadValue, checked, each_text
+from gnomon.errors import BadValue, checked, each_text, unknown
 from gnomon.generate import evaluating
 from gnomon.layout import Layout
 from gnomon.models.decoder_only import DecoderOnly
@@ -79,12 +79,15 @@ def word_vector(table: Float, ids: Sequence[int]) -> Float:
 
 
 @checked
-def sentence_vectors(model: Model, texts: Sequence[str], unit: bool = False) -> Float:
+def sentence_vectors(model: Model, texts: Sequence[str], unit: bool = False, prompt: str | None = None) -> Float:
     """(N, D) a vector for each text: from an encoder's own pooling where its head has one, else the mean over the last
     hidden states of the tokens. An encoder-decoder reads texts as sources. The control ids that the tokenizer expects
-    around a text ([CLS], [SEP], begin-of-text) are put there. unit: bring each to length 1."""
-    tokenizer = tokenizer_of(model)
-    rows = tokenizer.encode_batch(list(each_text("texts", texts)))
+    around a text ([CLS], [SEP], begin-of-text) are put there. unit: bring each to length 1.
+
+    prompt: the name of one of model.prompts, which is put before each text ("query" or "passage", as the model was
+    trained); default the usual one, where the model has one. A text is never cut off."""
+    tokenizer, before_each = tokenizer_of(model), _prompt(model, prompt)
+    rows = tokenizer.encode_batch([before_each + text for text in each_text("texts", texts)])
     for n, row in enumerate(rows):
         if not row:
             raise BadValue(f"text {n + 1} has no tokens: leave empty lines out")
@@ -99,6 +102,12 @@ def sentence_vectors(model: Model, texts: Sequence[str], unit: bool = False) -> 
             found.append(_pooled(model, ids.to(device), at.to(device)).float().cpu())
     vectors = torch.cat(found)
     return F.normalize(vectors, dim=-1) if unit else vectors
+
+
+def _prompt(model: Model, name: str | None) -> str:
+    if name is not None and name not in model.prompts:
+        raise unknown("prompt of this model", name, [known for known in model.prompts if known])
+    return model.prompts.get(name or "", "")
 
 
 def nearest(query: Float, vectors: Float, top: int) -> list[tuple[int, float]]:

@@ -1,12 +1,13 @@
 """Loading a Hugging Face folder: config.json and one safetensors file or several, nothing left over on either side."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from gnomon.checkpoints.hf import sentence
 from gnomon.checkpoints.hf.family import Family
 from gnomon.checkpoints.hf.keys import Keys
 from gnomon.checkpoints.hf.registry import family_of
@@ -17,11 +18,10 @@ from gnomon.data import Tokenizer
 from gnomon.data.published import TOKENIZER_FILES
 from gnomon.errors import BadInput, GnomonError
 from gnomon.models import Model, Writer
-from gnomon.models.config import Pooling
 from gnomon.models.meta import on_meta
 from gnomon.models.weight_names import plain_name
 
-CONFIG, POOLING = "config.json", "1_Pooling/config.json"
+CONFIG = "config.json"
 GENERATION, ADAPTER = "generation_config.json", "adapter_config.json"
 
 
@@ -42,14 +42,18 @@ def load(folder: Path, device: torch.device, dtype: torch.dtype | None = None) -
     keys = Keys(read_json(folder / CONFIG), folder / CONFIG)
     family = family_of(keys)
     names = _Names(family, weights, folder)
-    keys.names, keys.pooling = names.known.keys(), _pooling(folder)
+    made = sentence.read(folder)
+    keys.names, keys.pooling = names.known.keys(), None if made is None else made.pooling
     try:
-        config = family.config(keys)
+        config = family.config(keys) if made is None else made.settings(family.config(keys))
         enough(config, len(weights.found), folder)
         model = on_meta(config)
     except GnomonError as error:
         raise error if isinstance(error, BadInput) else BadInput(f"{keys.file}: {error}") from error
-    tensors = dict(names.tensors(model, dtype))
+    tensors = dict(names.tensors(model, dtype, {} if made is None or made.dense is None else sentence.OURS))
+    if made is not None:
+        model.prompts = dict(made.prompts)
+        tensors |= made.weights(tensors["input.tokens.weight"].dtype)
     give(model, tensors, device)
     if any(all((folder / name).is_file() for name in files) for files in TOKENIZER_FILES):
         model.tokenizer = fitting(Tokenizer.load(folder), config.vocab_size, folder)
@@ -58,19 +62,6 @@ def load(folder: Path, device: torch.device, dtype: torch.dtype | None = None) -
     if config.n_classes is not None:
         model.labels = _labels(keys, config.n_classes)
     return model
-
-
-def _pooling(folder: Path) -> Pooling | None:
-    """How sentence-transformers makes one vector of a text's, where the folder is one of theirs."""
-    file = folder / POOLING
-    if not file.is_file():
-        return None
-    data = read_json(file)
-    chosen = [mode for mode, on in data.items() if mode.startswith("pooling_mode_") and on is True]
-    known: dict[str, Pooling] = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "first"}
-    if len(chosen) != 1 or chosen[0] not in known:
-        raise BadInput(f"{file}: of its ways of pooling {' and '.join(known)} are known, got {chosen}")
-    return known[chosen[0]]
 
 
 def _marks(keys: Keys, folder: Path, vocab_size: int) -> tuple[tuple[int, ...], int | None]:
@@ -107,9 +98,13 @@ class _Names:
         if len(self.known) < len(self.weights.found):
             raise BadInput(f"{self.folder} holds a weight twice, under two spellings of its name")
 
-    def tensors(self, model: Model, dtype: torch.dtype | None) -> Iterator[tuple[str, Tensor]]:
-        """Our names and the tensors from the files. BadInput, before any is read, unless both sides are complete."""
-        own = {name: tuple(weight.shape) for name, weight in model.state_dict().items()}
+    def tensors(
+        self, model: Model, dtype: torch.dtype | None, beside: Mapping[str, str]
+    ) -> Iterator[tuple[str, Tensor]]:
+        """Our names and the tensors from the files. BadInput, before any is read, unless both sides are complete.
+        beside: names of ours that other files hold, as values."""
+        weights = {name: weight for name, weight in model.state_dict().items() if name not in beside.values()}
+        own = {name: tuple(weight.shape) for name, weight in weights.items()}
         table = self.family.lines(model.config, own)
         self._check(table, own)
         dtype = dtype or self.weights.dtype(self._stored(table, "input.tokens.weight"))

@@ -6,7 +6,8 @@ from typing import Any
 
 from torch import nn
 
-from gnomon.checkpoints.hf.load import GENERATION, POOLING
+from gnomon.checkpoints.hf import sentence
+from gnomon.checkpoints.hf.load import GENERATION
 from gnomon.checkpoints.hf.registry import family_for, whole
 from gnomon.checkpoints.native import TOKENIZER, draft, unwrapped, write_json, write_tensors
 from gnomon.checkpoints.weights import INDEX, read_index
@@ -27,7 +28,10 @@ def save_hf(model: nn.Module, folder: str | Path, family: str | None = None) -> 
     """
     inner = unwrapped(model)
     found = snapshot(inner)
-    config, own = found.config, {name: weight.detach() for name, weight in found.weights.items()}
+    whole_config, all_weights = found.config, {name: weight.detach() for name, weight in found.weights.items()}
+    config = sentence.body_of(whole_config)
+    apart = sentence.OURS.values() if whole_config.pooler and not config.pooler else ()
+    own = {name: weight for name, weight in all_weights.items() if name not in apart}
     kind = family_for(config, family)
     about = kind.write(whole(config))
     tensors = {
@@ -47,7 +51,7 @@ def save_hf(model: nn.Module, folder: str | Path, family: str | None = None) -> 
         if isinstance(inner, Writer):
             write_json(new / GENERATION, marks)
         if config.head == "pooled" and not config.pooler:
-            _write_pooling(new, inner)
+            sentence.write(new, inner, whole_config, all_weights)
         if inner.tokenizer is not None:
             inner.tokenizer.save(new)
         written = {str(path.relative_to(new)) for path in new.rglob("*")}
@@ -58,7 +62,7 @@ def save_hf(model: nn.Module, folder: str | Path, family: str | None = None) -> 
 def _take_away(folder: Path, written: set[str]) -> None:
     """Remove what a model that was here before left, and what would be read as a part of the new one: its shards, how
     it made vectors and wrote texts, and what stood beside a tokenizer that was replaced."""
-    old = {POOLING, GENERATION}
+    old = {GENERATION, *sentence.FILES}
     if (folder / INDEX).is_file():
         with suppress(BadInput):
             old |= set(read_index(folder / INDEX).values())
@@ -67,14 +71,6 @@ def _take_away(folder: Path, written: set[str]) -> None:
         old |= {"special_tokens_map.json", "added_tokens.json", "chat_template.jinja", "chat_template.json"}
     for name in old - written:
         (folder / name).unlink(missing_ok=True)
-
-
-def _write_pooling(new: Path, model: Model) -> None:
-    """How one vector is made of a text's, where sentence-transformers looks for it."""
-    modes = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "first"}
-    (new / POOLING).parent.mkdir()
-    about = {mode: model.config.pooling == kind for mode, kind in modes.items()}
-    write_json(new / POOLING, {"word_embedding_dimension": model.config.d_model, **about})
 
 
 def _labels(model: Model) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def head_of(keys: Keys, class_name: str, **others: str) -> dict[str, Any]:
     """What the class in "architectures" asks of the vectors, as settings of ours; others: what it calls otherwise."""
     known = {**HEADS, **others}
     wanted = keys.get("architectures", list, None) or [class_name + "Model"]
-    suffix = str(wanted[0]).removeprefix(class_name)
+    suffix = "Model" if keys.pooling is not None else str(wanted[0]).removeprefix(class_name)
     if suffix not in known:
         raise BadInput(
             f"{keys.file}: {wanted[0]} is not known; of this family {', '.join(class_name + h for h in known)}"
