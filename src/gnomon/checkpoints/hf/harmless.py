@@ -37,11 +37,12 @@ _REASONS: Mapping[str, str] = {
         bert.pooler_size_per_head bert.directionality""",
     "how exactly or how fast it is computed": """
         modernbert.reference_compile modernbert.repad_logits_with_grad modernbert.deterministic_flash_attn
-        gpt2.reorder_and_upcast_attn bloom.slow_but_exact bloom.masked_softmax_fusion bloom.bias_dropout_fusion
-        bloom.skip_bias_add bloom.skip_bias_add_qkv mpt.init_device mpt.init_config mpt.verbose mpt.embedding_fraction
-        mpt.attn_config.attn_impl attention_softmax_in_fp32 scale_attention_softmax_in_fp32
-        gpt_bigcode.inference_runner gpt_bigcode.max_batch_size gpt_bigcode.max_sequence_length
-        gpt_bigcode.pad_key_length gpt_bigcode.pre_allocate_kv_cache gpt_bigcode.validate_runner_input""",
+        cohere2.use_parallel_embedding gpt2.reorder_and_upcast_attn bloom.slow_but_exact bloom.masked_softmax_fusion
+        bloom.bias_dropout_fusion bloom.skip_bias_add bloom.skip_bias_add_qkv mpt.init_device mpt.init_config
+        mpt.verbose mpt.embedding_fraction mpt.attn_config.attn_impl attention_softmax_in_fp32
+        scale_attention_softmax_in_fp32 gpt_bigcode.inference_runner gpt_bigcode.max_batch_size
+        gpt_bigcode.max_sequence_length gpt_bigcode.pad_key_length gpt_bigcode.pre_allocate_kv_cache
+        gpt_bigcode.validate_runner_input""",
     "a length or a table that this family's code does not look at": """
         albert.down_scale_factor albert.gap_size albert.net_structure_type albert.num_memory_blocks
         albert.layers_to_keep modernbert.layer_norm_eps modernbert.position_embedding_type gpt2.n_ctx bloom.seq_length

@@ -17,7 +17,7 @@ WINDOW, EVERY = 4096, 4  # the family's own
 #: what its published files say of its code
 SAID = {
     "use_qk_norm": False, "use_parallel_block": True, "use_gated_activation": True, "rotary_pct": 1.0,
-    "position_embedding_type": "rope_gptj", "use_embedding_sharing": True, "use_parallel_embedding": False,
+    "position_embedding_type": "rope_gptj", "use_embedding_sharing": True,
     "order_of_interleaved_layers": "local_attn_first",
 }  # fmt: skip
 
