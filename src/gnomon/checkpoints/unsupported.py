@@ -44,6 +44,16 @@ class Lost:
         return sum(WEIGHT.get(name, 1) for name in self.settings) + 2 * len(self.reasons)
 
 
+def check_recipe(config: ModelConfig) -> None:
+    """Raise BadValue for a recipe that moves tokens when a text is read: other libraries have none. One that is for
+    training alone is left out, as dropout is."""
+    if config.recipe is not None and config.recipe.in_reading:
+        raise BadValue(
+            f"{config.recipe} says where tokens sit when a text is read, and no file of another library can: keep it "
+            "in Gnomon's own, gn.save_model, or build the model without the recipe and copy the weights"
+        )
+
+
 def no_family(kind: str, config: ModelConfig, losses: Sequence[Lost], fits: Callable[[ModelConfig], bool]) -> BadValue:
     """The error for a model that none of these families holds; fits: whether some family holds a config."""
     nearest = min(losses, key=lambda lost: lost.distance)
@@ -88,4 +98,4 @@ def shown(value: object) -> str:
     return shown(value[0]) if alike else f"[{', '.join(map(shown, value))}]"
 
 
-__all__ = ["Lost", "no_family", "shown"]
+__all__ = ["Lost", "check_recipe", "no_family", "shown"]

@@ -1,6 +1,7 @@
 """Recipes for position ids in a model: chosen by name, saved, drawn from the run's own stream, and read exactly."""
 
 import copy
+import importlib
 import json
 import pickle
 from dataclasses import dataclass
@@ -64,6 +65,22 @@ def test_a_saved_model_keeps_it(tmp_path):
     model = gn.DecoderOnly(30, 16, 1, 2, position=get("sinusoidal", positions="cape(3.0)"))
     save_model(model, tmp_path / "run")
     assert load(tmp_path / "run").recipe == gn.positions.CAPE(shift=3.0)
+
+
+@pytest.mark.parametrize("save", ["hf.save_hf", "gguf.save"])
+def test_files_of_other_libraries_leave_training_out_and_refuse_the_rest(save, tmp_path):
+    """Without a word they would be read at other positions."""
+    module, name = save.split(".")
+    write = getattr(importlib.import_module(f"gnomon.checkpoints.{module}"), name)
+    llama = {"norm": "rmsnorm", "bias": False, "gated": True, "activation": "silu"}
+    for text in (IN_TRAINING[0], IN_READING[0]):
+        model = gn.DecoderOnly(300, 16, 1, 2, position=get("rope", positions=text), **llama)
+        if text == IN_TRAINING[0]:
+            write(model, tmp_path / "file.gguf")
+        else:
+            with pytest.raises(gn.BadValue, match="says where tokens sit when a text is read"):
+                write(model, tmp_path / "other.gguf")
+    assert not (tmp_path / "other.gguf").exists()
 
 
 @pytest.mark.parametrize(

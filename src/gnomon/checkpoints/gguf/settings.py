@@ -16,7 +16,7 @@ from gnomon.checkpoints.gguf.family import Family, Shapes, parts, rotary_width, 
 from gnomon.checkpoints.gguf.keys import Keys
 from gnomon.checkpoints.gguf.registry import FAMILIES
 from gnomon.checkpoints.gguf.rope import LONG, Factors, describe_rope, read_rope, truncated
-from gnomon.checkpoints.unsupported import Lost, no_family
+from gnomon.checkpoints.unsupported import Lost, check_recipe, no_family
 from gnomon.errors import BadInput, BadValue
 from gnomon.models import ModelConfig
 from gnomon.models.meta import on_meta
@@ -95,6 +95,7 @@ def describe(config: ModelConfig) -> tuple[Family, dict[str, Any], dict[str, lis
     if config.architecture != "decoder-only" or config.n_layers < 1:
         given = f"this model is {config.architecture} with {config.n_layers} layers"
         raise BadValue(f"a GGUF file is written of a decoder-only model with at least one layer; {given}")
+    check_recipe(config)
     own, losses = weight_shapes(config), []
     for family in FAMILIES.values():
         keys, factors, lost = _tried(family, config, own)

@@ -13,7 +13,7 @@ from gnomon.checkpoints.discovery import by_file
 from gnomon.checkpoints.hf import families
 from gnomon.checkpoints.hf.family import Family
 from gnomon.checkpoints.hf.keys import Keys
-from gnomon.checkpoints.unsupported import Lost, no_family
+from gnomon.checkpoints.unsupported import Lost, check_recipe, no_family
 from gnomon.errors import BadInput, BadValue, GnomonError, unknown
 from gnomon.models import ModelConfig
 from gnomon.models.meta import on_meta
@@ -44,6 +44,7 @@ def family_for(config: ModelConfig, name: str | None = None) -> Family:
     """
     if name is not None and name not in FAMILIES:
         raise unknown("family", name, FAMILIES)
+    check_recipe(config)
     weights = on_meta(config).state_dict()
     if name is not None:
         if not (what := lost(config, FAMILIES[name], weights)):

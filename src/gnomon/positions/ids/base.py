@@ -25,6 +25,7 @@ from gnomon.shapes import Float, Int
 _RECIPES: dict[str, type["PositionIds"]] = {}
 
 
+@dataclass(frozen=True)
 class PositionIds:
     """Base of all recipes. A subclass states `name` and `paper`, and overrides `train`, `read` or both."""
 
@@ -81,13 +82,13 @@ class PositionIds:
 
 def _options(cls: type[PositionIds]) -> dict[str, Any]:
     hints = get_type_hints(cls)
-    return {f.name: hints[f.name] for f in fields(cls)}  # type: ignore[arg-type]
+    return {f.name: hints[f.name] for f in fields(cls)}
 
 
 def _given(recipe: PositionIds) -> dict[str, Any]:
     """The options that are not the defaults; lists for tuples."""
-    usual = {f.name: f.default for f in fields(recipe)}  # type: ignore[arg-type]
-    given = {k: v for k, v in asdict(recipe).items() if v != usual[k]}  # type: ignore[call-overload]
+    usual = {f.name: f.default for f in fields(recipe)}
+    given = {k: v for k, v in asdict(recipe).items() if v != usual[k]}
     return {k: list(v) if isinstance(v, tuple) else v for k, v in given.items()}
 
 
@@ -125,7 +126,7 @@ def _made(cls: type[PositionIds], options: Mapping[str, Any]) -> PositionIds:
     for option in options:
         if option not in known:
             raise unknown(f"option of {cls.name}", option, known)
-    needed = [f.name for f in fields(cls) if f.default is MISSING and f.name not in options]  # type: ignore[arg-type]
+    needed = [f.name for f in fields(cls) if f.default is MISSING and f.name not in options]
     if needed:
         raise BadValue(f"{cls.name} needs {', '.join(needed)}: {cls.name}({', '.join(f'{n}=...' for n in needed)})")
     return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in options.items()})
