@@ -12,6 +12,7 @@ import gnomon as gn
 from gnomon.errors import BadValue
 from gnomon.lab import LabSettings, Recipe
 from gnomon.lab.settings import as_texts
+from gnomon.lab.trial import build
 from gnomon.positions.notation import split
 from gnomon.positions.registry import label, parse
 
@@ -96,16 +97,31 @@ def test_trials_have_folders_of_their_own(settings):
 def test_tables_fit_the_training_length_unless_a_size_is_given_by_hand():
     """T5's far buckets and rows of a learned table that training never reaches would hold noise."""
     settings = LabSettings(train_length=16)
-    assert settings.fitted("t5").options == {"max_distance": 8, "n_buckets": 8}
-    assert settings.fitted("t5(max_distance=40)").options == {"max_distance": 40, "n_buckets": 8}
-    assert settings.fitted("learned").options == {"max_positions": 16}
-    assert settings.fitted("rope").options == {}
-    assert LabSettings(train_length=64).fitted("t5").options == {"max_distance": 32, "n_buckets": 32}
+    assert settings.fitted("t5")[0].options == {"max_distance": 8, "n_buckets": 8}
+    assert settings.fitted("t5(max_distance=40)")[0].options == {"max_distance": 40, "n_buckets": 8}
+    assert settings.fitted("learned")[0].options == {"max_positions": 16}
+    assert settings.fitted("rope")[0].options == {}
+    assert LabSettings(train_length=64).fitted("t5")[0].options == {"max_distance": 32, "n_buckets": 32}
+
+
+def test_schedules_and_recipes_are_trials_like_others(settings, tokenizer):
+    """Tables fit what a recipe reaches; digits are those of the vocabulary."""
+    texts = split("[rope(base=200), none], learned(positions='random-start(40)'), rope(positions='abacus', base=3.0)")
+    grid = replace(settings, positions=tuple(texts), combine=("add", "concat")).trials()
+    assert [trial.label for trial in grid] == [
+        "[rope(base=200), none]", "learned(positions='random-start(max=40)')",
+        "learned(positions='random-start(max=40)') concat", "rope(base=3.0, positions='abacus')",
+    ]  # fmt: skip
+    schedule, start, _, abacus = (build(settings, trial, tokenizer) for trial in grid)
+    assert [schedule.position_of(layer).name for layer in range(2)] == ["rope", "none"]
+    assert start.input.position.max_positions == 40
+    assert abacus.recipe.digits == gn.positions.Abacus().fitted(tokenizer).digits
+    assert len({trial.folder for trial in grid}) == 4
 
 
 @pytest.mark.parametrize("length", [4, 5, 8, 31, 64, 512])
 def test_training_shows_every_bucket_of_t5_and_a_range_of_distances_to_the_last(length):
-    t5 = LabSettings(train_length=length).fitted("t5").build(n_heads=2)
+    t5 = LabSettings(train_length=length).fitted("t5")[0].build(n_heads=2)
     buckets = t5.bucket(-torch.arange(length)).tolist()
     assert set(buckets) == set(t5.bucket(-torch.arange(16 * length)).tolist())
     assert buckets.count(buckets[-1]) >= length // 2

@@ -112,3 +112,49 @@ def test_only_a_model_whose_layers_all_have_windows_can_roll():
         gn.DecoderOnly(**SIZES, window=[4, None]).cache("rolling")
     cache = gn.DecoderOnly(**SIZES, window=[4, 6], sink_tokens=2).cache("rolling")
     assert (cache.window, cache.sink_tokens) == (6, 2)
+
+
+# ------------------------------------------------------------------ a schedule over the layers
+
+
+@pytest.mark.parametrize(
+    "position", ["rope, rope, none", "[rope, rope, none]", ["rope", "rope", "none"], {"name": "rope, rope, none"}]
+)
+def test_a_list_of_encodings_repeats_over_the_layers(position):
+    config = gn.ModelConfig(30, 16, 7, 2, position=position, window=[4, 4, None])
+    assert [spec.name for spec in config.per_layer(7)] == ["rope", "rope", "none"] * 2 + ["rope"]
+    assert config.windows(7) == [4, 4, None] * 2 + [4]
+    assert gn.ModelConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+
+
+@pytest.mark.parametrize(
+    ("position", "message"),
+    [
+        ("rope, rope, none, alibi", "lists 4 encodings for 3 layers: give fewer"),
+        ("rope, , none", "lists a name that is empty"),
+        ("rope, sinusoidal", "sinusoidal acts at the input"),
+        ({"name": "rope, none", "base": 3.0}, "options of several encodings are written in their list"),
+        ({"name": "rope(base=3.0)", "bas": 3.0}, "did you mean 'base'"),
+    ],
+)
+def test_a_schedule_that_no_model_could_have_is_named(position, message):
+    with pytest.raises(gn.BadValue, match=message):
+        gn.DecoderOnly(30, 16, 3, 2, position=position)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["SmolLM3", "Cohere2", "Llama4Text"])
+def test_schedules_are_those_of_transformers(name):
+    """Which layers turn queries, and which see a window, of models of eight layers."""
+    import transformers
+
+    theirs = getattr(transformers, f"{name}Config")(num_hidden_layers=8)
+    ours = gn.ModelConfig(30, 16, 8, 2, position="rope, rope, rope, none", window=[4096, 4096, 4096, None])
+    turned = [spec.name == "rope" for spec in ours.per_layer(8)]
+    if name == "Cohere2":
+        windows = [4096 if kind == "sliding_attention" else None for kind in theirs.layer_types]
+        assert windows == ours.windows(8)
+        assert turned == [window is not None for window in windows]  # rope where attention slides
+        assert theirs.sliding_window == 4096
+    else:
+        assert turned == [bool(on) for on in theirs.no_rope_layers]

@@ -11,7 +11,7 @@ import numpy as np
 from gnomon.lab.bootstrap import Bootstrap, Interval
 from gnomon.lab.protocols import Floats
 from gnomon.lab.published import CURVES
-from gnomon.lab.settings import LabSettings, parse
+from gnomon.lab.settings import LabSettings, parse_list
 from gnomon.lab.trial import TrialResult
 
 FLAT, BREAKS = 0.05, 0.20  # relative increase: up to FLAT a curve is flat, from BREAKS on it is broken
@@ -103,7 +103,9 @@ def rows(measured: Sequence[TrialResult], settings: LabSettings, scale: Scale) -
 
 def _row(seeds: Sequence[TrialResult], settings: LabSettings, scale: Scale) -> EncodingResult:
     bootstrap = scale.bootstrap
-    first, cls = seeds[0], parse(seeds[0].trial.position).cls
+    first, specs = seeds[0], parse_list(seeds[0].trial.position)
+    classes = list(dict.fromkeys(spec.cls for spec in specs))
+    alone = len(classes) == 1 and specs[0].positions is None  # what the literature expects is of encodings alone
     nats = [mean([m.measurements.nats[i] for m in seeds]) for i in range(len(settings.lengths))]
     start, shifted = nats[0], mean([m.measurements.shifted for m in seeds])
     assert start is not None
@@ -112,10 +114,10 @@ def _row(seeds: Sequence[TrialResult], settings: LabSettings, scale: Scale) -> E
     tokens, seconds = sum(m.tokens for m in seeds), sum(m.train_seconds for m in seeds)
     return EncodingResult(
         label=first.trial.label,
-        name=cls.name,
-        relative=cls.relative,
-        extrapolation=cls.extrapolation,
-        paper=cls.paper,
+        name=classes[0].name if alone else first.trial.label,
+        relative=all(cls.relative for cls in classes),
+        extrapolation=classes[0].extrapolation if alone else "",
+        paper="; ".join(cls.paper for cls in classes),
         parameters=first.parameters,
         position_parameters=first.position_parameters,
         bits=[None if x is None else bootstrap.bits_per_byte(x) for x in nats],

@@ -20,7 +20,7 @@ from gnomon.errors import BadInput, BadValue
 from gnomon.lab.machine import LIBRARIES, machine
 from gnomon.lab.progress import counter
 from gnomon.lab.protocols import Floats, Targets, choose_targets
-from gnomon.lab.settings import LabSettings, Trial, parse
+from gnomon.lab.settings import LabSettings, Trial, parse_list
 from gnomon.lab.trial import CorpusRef, Job, TrialResult
 
 EXPERIMENT = "experiment.json"
@@ -49,7 +49,7 @@ class Lab:
         return [self._job(trial) for trial in self.settings.trials()]
 
     def _job(self, trial: Trial) -> Job:
-        cls = self.settings.fitted(trial.position).cls
+        specs = self.settings.fitted(trial.position)
         shared = {"training": self.training, "held_out": self.held_out}
         facts = {
             "trial": asdict(trial),
@@ -57,7 +57,7 @@ class Lab:
             "device": str(resolve_device(self.settings.device)),
             **{name: asdict(text) for name, text in shared.items()},
             "tokenizer": self.tokenizer.sha256,
-            "encoding": _source(cls),
+            "encoding": [_source(cls) for spec in specs for cls in (spec.cls, type(spec.positions))],
             "versions": {name: machine()[name] for name in LIBRARIES},
         }
         identity = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
@@ -118,7 +118,8 @@ def prepare(settings: LabSettings, corpus: Source, folder: Path, quiet: bool, im
 
 def _modules(settings: LabSettings, imported: Sequence[str]) -> tuple[str, ...]:
     """The user's modules that a process must import before it can read the settings, which name all encodings."""
-    defining = (parse(text).cls.__module__ for text in settings.positions)
+    specs = [spec for text in settings.positions for spec in parse_list(text)]
+    defining = [cls.__module__ for spec in specs for cls in (spec.cls, type(spec.positions)) if cls is not type(None)]
     return tuple(dict.fromkeys([*imported, *(name for name in defining if not name.startswith("gnomon."))]))
 
 

@@ -14,7 +14,7 @@ from gnomon.glossary import synonyms
 from gnomon.norm import Norm
 from gnomon.positions import Spec
 from gnomon.positions.notation import split
-from gnomon.positions.registry import label, parse
+from gnomon.positions.registry import label, parse, parse_list
 
 # The flattest and the one most in use come first: what a reader sees first is those two beside each other.
 PUBLISHED = ("alibi", "rope", "t5", "sinusoidal", "none", "learned")
@@ -86,7 +86,7 @@ class LabSettings:
             if way not in get_args(Combine):
                 raise unknown("way to combine", way, get_args(Combine), synonyms())
         for text in self.positions:
-            parse(text)
+            parse_list(text)
         resolve_device(self.device)
 
     @property
@@ -101,19 +101,22 @@ class LabSettings:
     def _grid(self) -> "Iterator[Trial]":
         for seed in range(self.seed, self.seed + self.seeds):
             for text in self.positions:
-                for way in self.combine if parse(text).acts == "input" else ("add",):
-                    yield Trial(label(parse(text)), way, seed)
+                specs = parse_list(text)
+                for way in self.combine if specs[0].acts == "input" else ("add",):
+                    yield Trial(label(*specs), way, seed)
 
-    def fitted(self, text: str) -> Spec:
-        """The encoding with its table fitted to the training length, where it has one and no size was given by hand.
+    def fitted(self, text: str) -> tuple[Spec, ...]:
+        """The encoding, or those that take turns over the layers, with tables fitted to the training length, where they
+        have some and no size was given by hand.
 
         A learned table gets as many rows. T5's last bucket begins at half of it, so that training shows it a range of
         distances: one that begins at the end has met a single distance, and learns nothing about those beyond. A recipe
         for position ids may reach further than that length.
         """
-        spec, L = parse(text), self.train_length
-        reach = L if spec.positions is None else spec.positions.reach(L)
-        return spec.with_options(max_positions=reach, max_distance=reach // 2, n_buckets=min(32, reach // 2))
+        specs, L = parse_list(text), self.train_length
+        reach = max(L if spec.positions is None else spec.positions.reach(L) for spec in specs)
+        sizes = {"max_positions": reach, "max_distance": reach // 2, "n_buckets": min(32, reach // 2)}
+        return tuple(spec.with_options(**sizes) for spec in specs)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON-ready data; `from_dict` brings it back."""
@@ -151,7 +154,7 @@ class Trial:
 
 
 def as_text(position: str | Spec) -> str:
-    """An encoding given by name or as a Spec, as text that leads back to it."""
+    """An encoding given by name or as a Spec, or a list of names, as text that leads back to it."""
     text = position if isinstance(position, str) else label(position)
     if isinstance(position, Spec) and parse(text) != position:
         raise BadValue(f"the lab writes encodings down as text, but {text} does not lead back to what was given")
@@ -163,4 +166,4 @@ def as_texts(positions: Sequence[str | Spec]) -> tuple[str, ...]:
     return tuple(as_text(position) for position in positions)
 
 
-__all__ = ["PUBLISHED", "LabSettings", "Recipe", "Size", "Trial", "as_texts", "label", "parse", "split"]
+__all__ = ["PUBLISHED", "LabSettings", "Recipe", "Size", "Trial", "as_texts", "parse_list", "split"]

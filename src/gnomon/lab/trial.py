@@ -162,10 +162,11 @@ def build(settings: LabSettings, trial: Trial, tokenizer: Tokenizer) -> DecoderO
     """The trial's model. All trials of one seed begin with the same weights but for position: an encoding draws its
     own from a stream of its own."""
     size = settings.model
+    position = [spec.fitted(tokenizer) for spec in settings.fitted(trial.position)]
     torch.manual_seed(trial.seed)
     return DecoderOnly(
         tokenizer.vocab_size, size.d_model, size.n_layers, size.n_heads,
-        position=settings.fitted(trial.position).fitted(tokenizer), combine=trial.combine,
+        position=position[0] if len(position) == 1 else position, combine=trial.combine,
         position_dim=size.position_dim if trial.combine == "concat" else None,
         d_ff=size.d_ff, activation=size.activation, norm=size.norm, embed_scale=size.embed_scale,
         init_std=size.init_std,
@@ -203,7 +204,7 @@ def train(
 
     The batches depend on the seed alone, so all encodings see the same.
     """
-    r, name = settings.train, settings.fitted(trial.position).name
+    r, name = settings.train, settings.fitted(trial.position)[0].name
     peak = r.rate_of(name)
     optimizer, device = adamw(model, peak, r.weight_decay), next(model.parameters()).device
     batches = LMBatches(store, r.batch_size, settings.train_length, trial.seed)

@@ -18,8 +18,7 @@ from gnomon.embed.table import Scale
 from gnomon.errors import BadValue, must_be, unknown, wrong
 from gnomon.kinds import Setting
 from gnomon.positions import NoPE, PositionIds, Spec, get
-from gnomon.positions.notation import split
-from gnomon.positions.registry import parse
+from gnomon.positions.registry import parse_list
 from gnomon.settings import DModel, explained, kinds_of
 
 Position = str | Spec | Sequence[str | Spec]
@@ -335,8 +334,8 @@ def as_position(position: Any) -> Spec | tuple[Spec, ...]:
     if isinstance(position, Spec):
         return position
     if isinstance(position, str):
-        listed = split(position.strip().removeprefix("[").removesuffix("]"))
-        return parse(listed[0]) if len(listed) == 1 else tuple(map(parse, listed))
+        listed = parse_list(position)
+        return listed[0] if len(listed) == 1 else listed
     if isinstance(position, Mapping) and "name" in position and all(isinstance(key, str) for key in position):
         must_be("the name of a position encoding", position["name"], str)
         return _with_options(as_position(position["name"]), {k: v for k, v in position.items() if k != "name"})

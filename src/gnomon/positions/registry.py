@@ -10,7 +10,7 @@ from gnomon.glossary import synonyms
 from gnomon.positions import base
 from gnomon.positions.base import PositionEncoding
 from gnomon.positions.ids import position_ids
-from gnomon.positions.notation import call
+from gnomon.positions.notation import call, split
 from gnomon.positions.spec import Spec, parameters_of
 
 
@@ -82,9 +82,16 @@ def parse(text: str) -> Spec:
     return get(name, **options)
 
 
-def label(spec: Spec) -> str:
-    """The text for an encoding: its name, with the options given by hand; `parse` reads it."""
-    return repr(spec) if spec.options or spec.positions is not None else spec.name
+def parse_list(text: str) -> tuple[Spec, ...]:
+    """The encodings of a list: `rope, rope(base=200), none`, also within brackets; one where there is one."""
+    return tuple(map(parse, split(text.strip().removeprefix("[").removesuffix("]"))))
+
+
+def label(*specs: Spec) -> str:
+    """The text for an encoding: its name, with the options given by hand. Several are a list, `[rope, none]`; `parse`
+    and `parse_list` read them."""
+    texts = [repr(spec) if spec.options or spec.positions is not None else spec.name for spec in specs]
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
 @runtime_checkable
@@ -95,4 +102,4 @@ class PlainData(Protocol):
         """As plain data."""
 
 
-__all__ = ["PlainData", "encoding", "get", "label", "names", "parse"]
+__all__ = ["PlainData", "encoding", "get", "label", "names", "parse", "parse_list"]
