@@ -10,7 +10,7 @@ import torch
 
 import gnomon as gn
 from gnomon import Layout
-from gnomon.attention import KERNELS, AttentionSettings, attend, choose, kernels, watch
+from gnomon.attention import KERNELS, AttentionSettings, attend, choose, distances, kernels, watch
 from gnomon.attention.dense import dense
 from gnomon.positions import PositionEncoding, base, get
 
@@ -113,6 +113,8 @@ def test_many_blocks_are_one_computation(position, monkeypatch):
     results = []
     for kernel, block in (("dense", 2**24), (None, 2**24), (None, 2 * 2 * 150 * 37)):
         monkeypatch.setattr(kernels, "BLOCK", block)
+        monkeypatch.setattr(distances, "CACHED", block)
+        monkeypatch.setattr(distances, "STRETCH", 37 if block < 2**24 else 512)
         found = []
         for where in (at, long):
             q, k, v = (x.clone().requires_grad_() for x in start)
@@ -252,3 +254,55 @@ def test_numbers_that_make_no_attention_are_refused_by_name(name, value):
         attend(x, x, x, sofcap=3.0)
     with pytest.raises(gn.BadValue, match=f"^{name} "):
         attend(x, x, x, **{name: value})
+
+
+# ------------------------------------------------------------------ distances: work and memory
+
+
+def multiplied(monkeypatch, position, T, **settings):
+    """Pairs of tokens that torch's fused kernel is given for T tokens of one layout."""
+    given, healthy = [], torch.nn.functional.scaled_dot_product_attention
+    monkeypatch.setattr(distances, "STRETCH", 8)
+    monkeypatch.setattr(
+        distances.F, "scaled_dot_product_attention",
+        lambda q, k, v, **more: (given.append(q.shape[2] * k.shape[2]), healthy(q, k, v, **more))[1],
+    )  # fmt: skip
+    module, at, x = get(position).build(n_heads=2), Layout.dense(1, T), torch.randn(1, 2, T, 4)
+    out = attend(x, x, x, module, at, at, **settings)
+    monkeypatch.undo()
+    assert torch.allclose(out, attend(x, x, x, module, at, at, **settings, kernel="dense"), atol=1e-5)
+    return sum(given)
+
+
+@pytest.mark.parametrize("position", ["none", "alibi", "t5", "kerple"])
+def test_keys_that_none_of_a_stretch_of_queries_sees_are_left_out(position, monkeypatch):
+    """Eight stretches of 8: half of all pairs, and half a stretch; within a window a band, whatever the length."""
+    causal = multiplied(monkeypatch, position, 64, window=64)
+    assert causal == 8 * 8 * (1 + 2 + 3 + 4 + 5 + 6 + 7 + 8)
+    assert multiplied(monkeypatch, position, 64, window=4) == 8 * 8 + 7 * 8 * (8 + 3)
+    both = multiplied(monkeypatch, position, 64, window=4, causal=False)
+    assert both == 2 * 8 * (8 + 3) + 6 * 8 * (8 + 6)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("window", [None, 5])
+def test_gradients_of_a_learned_bias_are_those_of_the_dense_form_in_stretches(causal, window, monkeypatch):
+    monkeypatch.setattr(distances, "STRETCH", 7)
+    monkeypatch.setattr(distances, "CACHED", 2 * 30 * 4)
+    module, at, later = get("kerple").build(n_heads=2).double(), Layout.dense(1, 30), Layout.dense(1, 40)
+    cotangent = torch.randn(1, 2, 30, 4, dtype=torch.float64)
+    for k_at in (at, later, Layout.placed(list(range(50, 80)))):  # also keys that are all ahead
+        k_at = k_at if k_at.kind == "dense" else Layout(k_at.pos, k_at.step + 50, None, k_at.length, "dense")
+        found = []
+        for kernel in ("toeplitz", "dense"):
+            torch.manual_seed(0)
+            q, k, v = (
+                torch.randn(1, 2, where.shape[1], 4, dtype=torch.float64, requires_grad=True)
+                for where in (at, k_at, k_at)
+            )
+            module.zero_grad()
+            out = attend(q, k, v, module, at, k_at, causal=causal, window=window, kernel=kernel)
+            (out * cotangent).sum().backward()
+            found.append([out.detach(), q.grad, k.grad, v.grad, module.weight.grad])
+        for fast, right in zip(*found, strict=True):
+            torch.testing.assert_close(fast, right)

@@ -13,7 +13,7 @@ from torch.profiler import ProfilerActivity, profile
 
 import gnomon as gn
 from gnomon import Layout
-from gnomon.attention import attend, kernels
+from gnomon.attention import attend, distances, kernels
 
 pytestmark = pytest.mark.slow
 
@@ -47,6 +47,7 @@ def forward_and_backward(position: str, kind: str, kernel: str | None = None) ->
 def test_no_kernel_holds_as_much_as_half_a_score_matrix(position, kind, monkeypatch):
     """With blocks of a 32nd of it. Its softmax and their gradients would take three times as much again."""
     monkeypatch.setattr(kernels, "BLOCK", H * T * T // 32)
+    monkeypatch.setattr(distances, "CACHED", H * T * T // 32)
     assert forward_and_backward(position, kind) < MATRIX / 2
 
 

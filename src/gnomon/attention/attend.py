@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, Protocol
 import torch
 from torch.nn import functional as F
 
-from gnomon.attention import kernels
+from gnomon.attention import distances, kernels
 from gnomon.attention.dense import AttentionSettings, Content, dense, share_heads
 from gnomon.errors import BadValue, must_be, unknown, wrong
 from gnomon.layout import Layout, check_layouts
@@ -27,7 +27,7 @@ KERNELS: dict[str, Kernel] = {
     "content": kernels.content,
     "plain": kernels.plain,
     "causal": kernels.causal,
-    "toeplitz": kernels.toeplitz,
+    "toeplitz": distances.toeplitz,
     "flex": kernels.flex,
     "blocked": kernels.blocked,
 }

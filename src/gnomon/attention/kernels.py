@@ -34,89 +34,6 @@ def causal(
     return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=settings.scale_of(q))
 
 
-def toeplitz(
-    q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, settings: AttentionSettings
-) -> Float:
-    """Mask and bias depend on distance only: one number per distance and head, viewed as a T x S matrix.
-
-    Distance falls along a row and rises down a column; with the queries flipped it falls along both, so row i' and
-    column j read entry i' + j of the vector, a view with strides (1, 1). No T x S tensor exists.
-    """
-    narrow = q.dtype
-    q, k, v = (x.to(wide(x.dtype)) for x in (q, k, v))
-    by_distance = distance_vector(position, at, k_at, settings, q.shape[1], q.dtype)
-    out: Float
-    if by_distance.requires_grad and torch.is_grad_enabled():
-        out = _LearnedToeplitz.apply(q.flip(2), k, v, by_distance, settings.scale_of(q))  # type: ignore[no-untyped-call]
-    else:
-        mask = _matrix(by_distance, q.shape[2], k.shape[2])
-        out = F.scaled_dot_product_attention(q.flip(2), k, v, attn_mask=mask[None], scale=settings.scale_of(q))
-    return out.flip(2).to(narrow)
-
-
-def distance_vector(
-    position: PositionEncoding, at: Layout, k_at: Layout, settings: AttentionSettings, n_heads: int, dtype: torch.dtype
-) -> Float:
-    """(H or 1, T + S - 1): entry n is what a pair with i' + j = n adds to its score, i' counted from the last query."""
-    T, S = at.shape[1], k_at.shape[1]
-    last, first = at.one_row().tokens(slice(T - 1, T)), k_at.one_row().tokens(slice(0, 1))
-    ahead = torch.arange(T + S - 1, device=at.device)
-    keys = Layout(first.pos + ahead, first.step + ahead, None, first.length.expand(1, T + S - 1), "dense")
-    return position.score_mask(last, keys, settings.causal, settings.window, n_heads, dtype)[0, :, 0].contiguous()
-
-
-def _matrix(by_distance: Float, T: int, S: int, start: int = 0) -> Float:
-    """Rows start..start+T-1 of the (flipped) score mask, (H or 1, T, S), as a view."""
-    N = by_distance.shape[1]
-    return by_distance[:, start:].as_strided((by_distance.shape[0], T, S), (N, 1, 1))
-
-
-class _LearnedToeplitz(torch.autograd.Function):
-    """The same for a bias that is trained: fused forward, backward recomputed in blocks of queries.
-
-    scaled_dot_product_attention would give the mask's gradient only by leaving its fused kernel and storing T x S.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, q: Float, k: Float, v: Float, by_distance: Float, scale: float) -> Float:
-        mask = _matrix(by_distance.detach(), q.shape[2], k.shape[2])
-        out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask[None], scale=scale)
-        ctx.save_for_backward(q, k, v, by_distance, out)
-        ctx.scale = scale
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, d_out: Float) -> tuple[Float | None, ...]:
-        q, k, v, by_distance, out = ctx.saved_tensors
-        (B, H, T, _), S = q.shape, k.shape[2]
-        dq, dk, dv = torch.empty_like(q), torch.zeros_like(k), torch.zeros_like(v)
-        d_by_distance = torch.zeros_like(by_distance)
-        rows = max(1, BLOCK // (B * H * S))
-        for i in range(0, T, rows):
-            part = slice(i, min(i + rows, T))
-            n, do = part.stop - i, d_out[:, :, part]
-            s = (q[:, :, part] @ k.transpose(-1, -2)) * ctx.scale + _matrix(by_distance, n, S, i)
-            top = s.amax(-1, keepdim=True)
-            p = s.sub_(torch.where(top.isfinite(), top, 0.0)).exp_()
-            total = p.sum(-1, keepdim=True)
-            p.div_(torch.where(total == 0, 1.0, total))
-            dv += p.transpose(-1, -2) @ do
-            ds = (do @ v.transpose(-1, -2)).sub_((do * out[:, :, part]).sum(-1, keepdim=True)).mul_(p)
-            dq[:, :, part] = (ds @ k) * ctx.scale
-            dk += (ds.transpose(-1, -2) @ q[:, :, part]) * ctx.scale
-            along = ds.sum(0) if by_distance.shape[0] == H else ds.sum((0, 1))[None]
-            d_by_distance[:, i : i + n + S - 1] += _antidiagonal_sums(along)
-        return dq, dk, dv, d_by_distance, None
-
-
-def _antidiagonal_sums(x: Float) -> Float:
-    """(H, n, S) -> (H, n + S - 1): entry d sums x[i, j] over i + j = d. Padding each row by n shifts it by one."""
-    H, n, S = x.shape
-    sheared = F.pad(x, (0, n)).flatten(1)[:, : n * (S + n - 1)].view(H, n, S + n - 1)
-    return sheared.sum(1)
-
-
 def blocked(
     q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, settings: AttentionSettings
 ) -> Float:
@@ -260,4 +177,4 @@ def _flex_attention(device_type: str) -> Any:
     return torch.compile(flex_attention, dynamic=True) if device_type == "cuda" else flex_attention
 
 
-__all__ = ["BLOCK", "blocked", "causal", "content", "distance_vector", "flex", "plain", "toeplitz"]
+__all__ = ["BLOCK", "blocked", "causal", "content", "flex", "plain"]

@@ -7,6 +7,7 @@ from unittest.mock import patch
 
 import torch
 
+from gnomon.attention import distances
 from gnomon.attention import kernels as fast
 from gnomon.attention.attend import attend
 from gnomon.attention.dense import Content
@@ -141,7 +142,8 @@ def compared(s: Subject, what: Callable[..., Float]) -> Evidence:
     for case in cases(s):
         truth = what(s, position, case, "dense")
         got.append(what(s, position, case, None))
-        with patch.object(fast, "BLOCK", 3 * B * heads * case.k_at.shape[1]):
+        few = 3 * B * heads * case.k_at.shape[1]
+        with patch.object(fast, "BLOCK", few), patch.multiple(distances, STRETCH=3, CACHED=few):
             got += [what(s, position, case, kernel) for kernel in FAST if can(kernel, position, case)]
         want += [truth] * (len(got) - len(want))
     return Evidence(joined(*got), joined(*want))

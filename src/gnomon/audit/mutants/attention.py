@@ -8,7 +8,7 @@ from unittest.mock import patch
 import torch
 from torch import nn
 
-from gnomon.attention import KERNELS, MultiHeadAttention, kernels
+from gnomon.attention import KERNELS, MultiHeadAttention, distances
 from gnomon.attention.dense import AttentionSettings, dense
 from gnomon.audit.mutants.mutant import Planting, mutant, together
 from gnomon.blocks import residual
@@ -124,7 +124,7 @@ def distances_run_the_wrong_way() -> Planting:
     def toeplitz(
         q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, how: AttentionSettings
     ) -> Float:
-        return kernels.toeplitz(q.flip(2), k, v, position, at, k_at, how).flip(2)
+        return distances.toeplitz(q.flip(2), k, v, position, at, k_at, how).flip(2)
 
     return patch.dict(KERNELS, toeplitz=toeplitz)
 
@@ -136,7 +136,7 @@ def a_fast_kernel_ignores_the_window() -> Planting:
     def toeplitz(
         q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, how: AttentionSettings
     ) -> Float:
-        return kernels.toeplitz(q, k, v, position, at, k_at, replace(how, window=None, sink_tokens=0))
+        return distances.toeplitz(q, k, v, position, at, k_at, replace(how, window=None, sink_tokens=0))
 
     return patch.dict(KERNELS, toeplitz=toeplitz)
 
@@ -151,8 +151,8 @@ def the_bias_is_scaled_with_the_scores() -> Planting:
 @mutant("gradient", "every kernel = dense, backward", "t5")
 def a_learned_bias_gets_no_gradient() -> Planting:
     """The fused kernel takes the bias as a constant."""
-    healthy = kernels.distance_vector
-    return patch.object(kernels, "distance_vector", lambda *given: healthy(*given).detach())
+    healthy = distances.distance_vector
+    return patch.object(distances, "distance_vector", lambda *given: healthy(*given).detach())
 
 
 # -------------------------------------------------------------------- norms

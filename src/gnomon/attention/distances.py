@@ -1,0 +1,143 @@
+"""Masks and biases of distance: one number per distance and head in place of a T x S matrix."""
+
+from typing import Any
+
+import torch
+from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
+
+from gnomon.attention.dense import AttentionSettings
+from gnomon.layout import Layout
+from gnomon.positions.base import PositionEncoding, wide
+from gnomon.shapes import Float
+
+STRETCH = 512  #: queries that a fused kernel is given at once where they see different keys
+CACHED = 2**21  #: most numbers of a matrix that is passed over several times; 8 MiB of float32 stay near the processor
+
+
+def toeplitz(
+    q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, settings: AttentionSettings
+) -> Float:
+    """Mask and bias depend on distance only: one number per distance and head, viewed as a T x S matrix.
+
+    Distance falls along a row and rises down a column; with the queries flipped it falls along both, so row i' and
+    column j read entry i' + j of the vector, a view with strides (1, 1). No T x S tensor exists. Where queries and keys
+    are the same tokens, a stretch of queries is multiplied only with keys that one of them may see.
+    """
+    narrow = q.dtype
+    q, k, v = (x.to(wide(x.dtype)) for x in (q, k, v))
+    by_distance = distance_vector(position, at, k_at, settings, q.shape[1], q.dtype)
+    seen = _Seen(q.shape[2], k.shape[2], settings, at is k_at)
+    if by_distance.requires_grad and torch.is_grad_enabled():
+        out = _LearnedToeplitz.apply(q, k, v, by_distance, settings.scale_of(q), seen)  # type: ignore[no-untyped-call]
+    else:
+        out = _by_stretches(q, k, v, by_distance, settings.scale_of(q), seen)
+    return out.to(narrow)
+
+
+class _Seen:
+    """Which keys a stretch of queries may see, told from lengths and settings."""
+
+    def __init__(self, T: int, S: int, settings: AttentionSettings, same: bool) -> None:
+        self.T, self.S, self.same = T, S, same
+        self.causal, self.window = settings.causal, settings.window
+
+    def keys(self, start: int, stop: int) -> slice:
+        """Of queries start..stop-1; all, where it is not known that query i sits where key i does."""
+        if not self.same:
+            return slice(0, self.S)
+        first = 0 if self.window is None else max(0, start - self.window + 1)
+        last = stop if self.causal else self.S if self.window is None else min(self.S, stop + self.window - 1)
+        return slice(first, last)
+
+    def stretches(self, rows: int) -> list[tuple[slice, slice]]:
+        """Queries in stretches of so many, and the keys of each."""
+        rows = rows if self.same and (self.causal or self.window is not None) else max(1, self.T)
+        return [(slice(a, b := min(a + rows, self.T)), self.keys(a, b)) for a in range(0, self.T, rows)]
+
+    def matrix(self, by_distance: Float, queries: slice, keys: slice) -> Float:
+        """What is added to the scores of these queries, the last first, and keys: (H or 1, n, m), a view."""
+        first = self.T - queries.stop + keys.start  # the entry of the last of these queries and the first of these keys
+        N, n, m = by_distance.shape[1], queries.stop - queries.start, keys.stop - keys.start
+        return by_distance[:, first:].as_strided((by_distance.shape[0], n, m), (N, 1, 1))
+
+
+def _by_stretches(q: Float, k: Float, v: Float, by_distance: Float, scale: float, seen: _Seen) -> Float:
+    """The fused kernel, over one stretch of queries after another."""
+    parts = []
+    for queries, keys in seen.stretches(STRETCH):
+        mask = seen.matrix(by_distance, queries, keys)[None]
+        here = (q[:, :, queries].flip(2), k[:, :, keys], v[:, :, keys])
+        parts.append(F.scaled_dot_product_attention(*here, attn_mask=mask, scale=scale).flip(2))
+    return parts[0] if len(parts) == 1 else torch.cat(parts, 2)
+
+
+def distance_vector(
+    position: PositionEncoding, at: Layout, k_at: Layout, settings: AttentionSettings, n_heads: int, dtype: torch.dtype
+) -> Float:
+    """(H or 1, T + S - 1): entry n is what a pair with i' + j = n adds to its score, i' counted from the last query."""
+    T, S = at.shape[1], k_at.shape[1]
+    last, first = at.one_row().tokens(slice(T - 1, T)), k_at.one_row().tokens(slice(0, 1))
+    ahead = torch.arange(T + S - 1, device=at.device)
+    keys = Layout(first.pos + ahead, first.step + ahead, None, first.length.expand(1, T + S - 1), "dense")
+    return position.score_mask(last, keys, settings.causal, settings.window, n_heads, dtype)[0, :, 0].contiguous()
+
+
+class _LearnedToeplitz(torch.autograd.Function):
+    """The same for a bias that is trained: fused forward, backward recomputed in blocks of queries.
+
+    scaled_dot_product_attention would give the mask's gradient only by leaving its fused kernel and storing T x S.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, q: Float, k: Float, v: Float, by_distance: Float, scale: float, seen: _Seen) -> Float:
+        ctx.save_for_backward(q, k, v, by_distance)
+        ctx.scale, ctx.seen = scale, seen
+        return _by_stretches(q, k, v, by_distance.detach(), scale, seen)  # torch's fused kernel takes no trained mask
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_out: Float) -> tuple[Float | None, ...]:
+        q, k, v, by_distance = (x.detach() for x in ctx.saved_tensors)
+        (B, H, T, _), S = q.shape, k.shape[2]
+        dq, dk, dv, d_by_distance = (torch.zeros_like(x) for x in (q, k, v, by_distance))
+        rows = max(1, min(T, CACHED // (B * H * S)))
+        for start in range(0, T, rows):
+            queries = slice(start, min(start + rows, T))
+            keys = ctx.seen.keys(queries.start, queries.stop)
+            mask = ctx.seen.matrix(by_distance, queries, keys)
+            here, do = q[:, :, queries].flip(2), d_out[:, :, queries].flip(2)
+            near_k, near_v = k[:, :, keys], v[:, :, keys]
+            p, ds = _weights_and_scores(here, near_k, near_v, mask, do, ctx.scale, ctx.seen.same)
+            dv[:, :, keys] += p.transpose(-1, -2) @ do
+            dq[:, :, queries] = (ds @ near_k).flip(2) * ctx.scale
+            dk[:, :, keys] += (ds.transpose(-1, -2) @ here) * ctx.scale
+            along = ds.sum(0) if by_distance.shape[0] == H else ds.sum((0, 1))[None]
+            first, n = T - queries.stop + keys.start, along.shape[1] + along.shape[2] - 1
+            d_by_distance[:, first : first + n] += _antidiagonal_sums(along)
+        return dq, dk, dv, d_by_distance, None, None
+
+
+def _weights_and_scores(
+    q: Float, k: Float, v: Float, mask: Float, do: Float, scale: float, sees_itself: bool
+) -> tuple[Float, Float]:
+    """The weights (B, H, n, m), and the gradient of the scores that they come from."""
+    with torch.enable_grad():
+        s = torch.add(mask, q @ k.transpose(-1, -2), alpha=scale).requires_grad_()
+        if sees_itself:
+            p = s.softmax(-1)
+        else:  # a query that sees nothing has no weights
+            blind = (s == -torch.inf).all(-1, keepdim=True)
+            p = s.masked_fill(blind, 0.0).softmax(-1).masked_fill(blind, 0.0)
+    [ds] = torch.autograd.grad(p, s, do @ v.transpose(-1, -2))
+    return p.detach(), ds
+
+
+def _antidiagonal_sums(x: Float) -> Float:
+    """(H, n, S) -> (H, n + S - 1): entry d sums x[i, j] over i + j = d. Padding each row by n shifts it by one."""
+    H, n, S = x.shape
+    sheared = F.pad(x, (0, n)).flatten(1)[:, : n * (S + n - 1)].view(H, n, S + n - 1)
+    return sheared.sum(1)
+
+
+__all__ = ["CACHED", "STRETCH", "distance_vector", "toeplitz"]
