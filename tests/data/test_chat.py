@@ -268,3 +268,34 @@ def test_a_template_writes_what_it_writes_in_transformers(name: str) -> None:
         expected = theirs.apply_chat_template(talk, tokenize=False, add_generation_prompt=reply)
         assert render(t, talk, reply) == expected
         assert chat_ids(t, talk, reply) == theirs.encode(expected, add_special_tokens=False)
+
+
+WITH_TOOLS = (
+    "{{ bos_token }}{% if tools %}<tools>{% for tool in tools %}\n{{ tool | tojson }}{% endfor %}\n</tools>{% endif %}"
+    "{% for doc in documents or [] %}[{{ loop.index }}] {{ doc['title'] }}: {{ doc['text'] | trim }}\n{% endfor %}"
+    "{% for m in messages %}{{ m.role }}: {{ m.content or '' }}{% for call in m.tool_calls or [] %}"
+    "<call>{{ call.function.name }} {{ call.function.arguments | tojson }}</call>{% endfor %}"
+    "{% if m.role == 'assistant' %}{% generation %}!{% endgeneration %}{% endif %}\n{% endfor %}"
+)
+
+
+def test_tools_and_documents_are_written_as_transformers_writes_them() -> None:
+    import tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    t = tokenizer(WITH_TOOLS, bos_token="<s>")
+    core = tokenizers.Tokenizer.from_str(t.to_json())
+    theirs = PreTrainedTokenizerFast(tokenizer_object=core, chat_template=WITH_TOOLS, **t.names)
+    weather = {
+        "name": "weather", "description": "Wie heiß?",
+        "parameters": {"type": "object", "properties": {"città": {"type": "string"}}, "required": ["città"]},
+    }  # fmt: skip
+    given = {"tools": [{"type": "function", "function": weather}], "documents": [{"title": "a", "text": " ñ <s> "}]}
+    call = {"type": "function", "function": {"name": "weather", "arguments": {"città": "Roma"}}}
+    talk = [*user("Hot?"), {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "content": "31"}]  # fmt: skip
+    expected = theirs.apply_chat_template(talk, tokenize=False, **given)
+    assert render(t, talk, reply=False, options=given) == expected
+    ids = chat_ids(t, talk, reply=False, options=given)
+    assert "<s>" + t.decode(ids) == expected
+    assert sum(i in t.control_ids for i in ids) == 1  # the document's <s> is text
