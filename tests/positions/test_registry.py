@@ -122,6 +122,15 @@ class TestSpec:
         assert torch.equal(table(1), table(1))
         assert not torch.equal(table(1), table(2))
 
+    def test_a_device_that_is_not_in_use_keeps_the_users_seed(self, monkeypatch):
+        """torch keeps the last seed it was told for a GPU until that starts: a model on the CPU must not tell one."""
+        told = []
+        monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
+        monkeypatch.setattr(torch.cuda, "manual_seed_all", told.append)
+        torch.manual_seed(7)
+        gn.DecoderOnly(30, 16, 2, 2, position="learned", max_positions=32)
+        assert told == [7]
+
 
 class TestNoPosition:
     def test_it_adds_turns_and_biases_nothing(self):

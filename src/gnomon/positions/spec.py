@@ -101,10 +101,16 @@ def _spec(cls: type[PositionEncoding], options: dict[str, Any], positions: Posit
 
 @contextmanager
 def forked_rng() -> Iterator[None]:
-    """Draw from a stream derived from torch's seed, leaving torch's own where it was."""
+    """Draw from a stream derived from torch's seed, leaving torch's own where it was.
+
+    torch.manual_seed would also keep this seed for devices that are not in use yet, in place of the user's.
+    """
     devices = range(torch.cuda.device_count()) if torch.cuda.is_available() and torch.cuda.is_initialized() else []  # type: ignore[no-untyped-call]
     with torch.random.fork_rng(devices=devices):
-        torch.manual_seed((torch.initial_seed() + 0x6E6F6D) % 2**63)
+        seed = (torch.initial_seed() + 0x6E6F6D) % 2**63
+        torch.default_generator.manual_seed(seed)
+        if devices:
+            torch.cuda.manual_seed_all(seed)
         yield
 
 
