@@ -5,7 +5,8 @@ import json
 import pytest
 
 import gnomon as gn
-from gnomon.models.config import PRESETS, as_position, preset
+from gnomon.models.config import as_position
+from gnomon.models.presets import PRESETS, preset
 
 SIZES = {"vocab_size": 50, "d_model": 32, "n_layers": 2, "n_heads": 2}
 

@@ -6,9 +6,9 @@ from torch.nn import functional as F
 
 import gnomon as gn
 from gnomon.attention import Memory
-from gnomon.models.config import preset
 from gnomon.models.heads import pool
 from gnomon.models.plan import plan
+from gnomon.models.presets import preset
 
 SIZES = {"vocab_size": 50, "d_model": 16, "n_layers": 2, "n_heads": 2, "causal": False}
 IDS = torch.tensor([[3, 1, 4, 1, 5], [9, 2, 6, 5, 3]])

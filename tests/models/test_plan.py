@@ -4,8 +4,8 @@ import pytest
 import torch
 
 import gnomon as gn
-from gnomon.models.config import PRESETS, preset
 from gnomon.models.plan import plan
+from gnomon.models.presets import PRESETS, preset
 
 
 def n_parameters(module):

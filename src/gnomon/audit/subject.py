@@ -17,7 +17,7 @@ from gnomon.audit.told import ToldDecoder, ToldEncoder
 from gnomon.blocks.residual import Placement
 from gnomon.layout import Layout
 from gnomon.models import DecoderOnly
-from gnomon.models.config import Architecture
+from gnomon.models.model_settings import Architecture
 from gnomon.norm import Norm
 from gnomon.positions import PositionEncoding, Spec, encoding, get
 from gnomon.shapes import Float, Int

@@ -7,7 +7,7 @@ from typing import Any
 
 from gnomon.errors import BadValue
 from gnomon.models import ModelConfig
-from gnomon.models.config import preset
+from gnomon.models.presets import preset
 
 #: how much further a family is that loses this setting: whoever chose it wants to keep it
 WEIGHT = {"position": 3}

@@ -14,7 +14,8 @@ from gnomon.data import Tokenizer
 from gnomon.errors import BadInput, BadValue
 from gnomon.layout import Layout
 from gnomon.models import PRESETS, Model, ModelConfig, preset
-from gnomon.models.config import as_position, overlaid
+from gnomon.models.config import as_position
+from gnomon.models.presets import overlaid
 from gnomon.tasks import Kind, find
 from gnomon.train import TrainConfig
 from gnomon.train.memory_estimate import check_memory

@@ -1,152 +1,25 @@
-"""ModelConfig: everything needed to build a model again, as plain data, and the presets.
+"""ModelConfig: everything needed to build a model again, as plain data.
 
-Each part of a model states the settings that it reads, once (see `gnomon.settings`); what concerns a whole model is
-stated here. A new setting of a part is a field of that part's settings, and nothing here.
+`model_settings.py` says what a model may be given; here is what follows from it, and which settings exclude each other.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
-from gnomon.attention.multihead import MultiHeadSettings, NHeads
-from gnomon.blocks.experts import MixtureSettings, as_experts
-from gnomon.blocks.residual import ResidualSettings
+from gnomon.blocks.experts import as_experts
 from gnomon.data import Tokenizer
-from gnomon.embed.heads import LogitSettings
-from gnomon.embed.input import InputSettings
 from gnomon.embed.table import Scale
 from gnomon.errors import BadValue, must_be, unknown, wrong
 from gnomon.kinds import Setting
+from gnomon.models.model_settings import Architecture, ModelSettings, Sizes
 from gnomon.positions import NoPE, PositionIds, Spec, get
 from gnomon.positions.registry import parse_list
-from gnomon.settings import DModel, explained, kinds_of
-
-Position = str | Spec | Sequence[str | Spec]
-Window = int | None | Sequence[int | None]
-Architecture = Literal["decoder-only", "encoder-only", "encoder-decoder"]
-HeadActivation = Literal["relu", "gelu", "gelu_tanh", "silu", "tanh", "identity"]
-HeadKind = Literal["tokens", "masked", "labels", "pooled", "classes"]
-Pooling = Literal["first", "mean"]
+from gnomon.settings import explained, kinds_of
 
 
 @dataclass(frozen=True)
-class Sizes:
-    """Sizes"""
-
-    # Beyond the largest of them a number is a mistake, and building would fill the memory first.
-    vocab_size: Annotated[int, Setting("tokens of the vocabulary", least=1, most=2**31)]
-    d_model: DModel
-    n_layers: Annotated[int, Setting("blocks of each stack; 0: the tables alone", least=0, most=10_000)]
-    n_heads: NHeads
-
-
-@dataclass(frozen=True, kw_only=True)
-class PositionSettings:
-    """Position, and what a token sees"""
-
-    position: Annotated[
-        Position,
-        Setting(
-            "a name, gn.positions.get(...), or a list of these that repeats over the layers, 'rope, rope, none' (of "
-            "encodings that act in attention)"
-        ),
-    ] = "rope"
-    input_position: Annotated[
-        str | Spec | Mapping[str, Any] | None,
-        Setting("an encoding at the input besides one that acts in attention", source="MPNet, arXiv:2004.09297"),
-    ] = None
-    max_positions: Annotated[int | None, Setting("rows of a learned table", least=1, most=2**40)] = None
-    causal: Annotated[
-        bool, Setting("a token of a decoder-only model sees only what came before it; one of an encoder sees all")
-    ] = True
-    window: Annotated[
-        Window,
-        Setting(
-            "nearest tokens seen, itself included; or a list of these and none ('all'), repeated over the layers",
-            least=1,
-            most=2**40,
-        ),
-    ] = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class StackSettings:
-    """Stack"""
-
-    distinct_layers: Annotated[
-        int | None,
-        Setting(
-            "blocks with weights of their own, each used by neighbouring layers; default all of them",
-            least=1,
-            most=10_000,
-            source="ALBERT, arXiv:1909.11942",
-        ),
-    ] = None
-    first_norm: Annotated[
-        bool, Setting("a norm before the first attention, besides input_norm", source="ModernBERT, arXiv:2412.13663")
-    ] = True
-
-
-@dataclass(frozen=True, kw_only=True)
-class EncoderHeadSettings:
-    """Head of an encoder"""
-
-    head: Annotated[
-        HeadKind,
-        Setting(
-            "what it says: logits of 'tokens' or 'masked' ones, 'labels' of tokens, a 'pooled' vector, "
-            "'classes' of rows"
-        ),
-    ] = "tokens"
-    n_classes: Annotated[int | None, Setting("of head='labels' and head='classes'", least=1, most=2**20)] = None
-    pooling: Annotated[Pooling, Setting("the first token's vector or the mean of all, of 'pooled' and 'classes'")] = (
-        "mean"
-    )
-    pooler: Annotated[bool, Setting("a layer after pooling", source="BERT, arXiv:1810.04805")] = False
-    d_pooled: Annotated[
-        int | None, Setting("width of the vector after the pooler of 'pooled'; default d_model", least=1, most=2**20)
-    ] = None
-    unit: Annotated[bool, Setting("the vector of 'pooled' is brought to length 1")] = False
-    head_activation: Annotated[
-        HeadActivation | None, Setting("of the head's own layer; default gelu of 'masked', tanh of a pooler")
-    ] = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class SourceSettings:
-    """Encoder-decoder"""
-
-    n_decoder_layers: Annotated[
-        int | None, Setting("blocks of the decoder; default n_layers", least=0, most=10_000)
-    ] = None
-    source_vocab_size: Annotated[
-        int | None,
-        Setting("tokens of a table of the source's own; default one table for both sides", least=1, most=2**31),
-    ] = None
-    source_positions: Annotated[
-        bool,
-        Setting("positions, and a norm, of the source's own beside the shared table", source="BART, arXiv:1910.13461"),
-    ] = False
-
-
-@dataclass(frozen=True)
-class Settings(  # in the order of help from below
-    SourceSettings,
-    EncoderHeadSettings,
-    LogitSettings,
-    InputSettings,
-    StackSettings,
-    ResidualSettings,
-    MixtureSettings,
-    MultiHeadSettings,
-    PositionSettings,
-    Sizes,
-):
-    """What a model is given: gn.DecoderOnly(vocab_size, d_model, n_layers, n_heads, position="alibi", ...)."""
-
-
-@dataclass(frozen=True)
-class ModelConfig(Settings):
+class ModelConfig(ModelSettings):
     """Everything that a model is built from"""
 
     architecture: Annotated[Architecture, Setting("which of the three it is")] = "decoder-only"
@@ -366,68 +239,4 @@ def as_window(window: Any) -> int | tuple[int | None, ...] | None:
     return pattern if listed else pattern[0]
 
 
-_GPT2 = {"activation": "gelu_tanh", "position": "learned", "tied": True, "dropout": 0.1}
-_MINI = {"vocab_size": 512, "d_model": 128, "n_layers": 4, "n_heads": 4}
-_LLAMA = {"position": "rope", "activation": "silu", "gated": True, "norm": "rmsnorm", "bias": False, "n_kv_heads": 2}
-_VASWANI = {"position": "sinusoidal", "activation": "relu", "placement": "post", "embed_scale": "sqrt", "dropout": 0.1}
-_BERT = {
-    "position": "learned", "activation": "gelu", "placement": "post", "norm_eps": 1e-12, "n_types": 2,
-    "input_norm": "layernorm", "dropout": 0.1,
-}  # fmt: skip
-PRESETS: dict[str, dict[str, Any]] = {
-    "mini-gpt": {**_MINI, **_GPT2, "max_positions": 64},
-    "mini-llama": {**_MINI, **_LLAMA},
-    "gpt2-small": {"vocab_size": 50257, "d_model": 768, "n_layers": 12, "n_heads": 12, "max_positions": 1024, **_GPT2},
-    "vaswani-base": {
-        "architecture": "encoder-decoder", "vocab_size": 37000, "d_model": 512, "n_layers": 6, "n_heads": 8, **_VASWANI
-    },
-    "bert-base": {
-        "architecture": "encoder-only", "causal": False, "vocab_size": 30522, "d_model": 768, "n_layers": 12,
-        "n_heads": 12, "max_positions": 512, "head": "pooled", "pooling": "first", "pooler": True, **_BERT,
-    },
-}  # fmt: skip
-
-
-def preset(name: str, /, **changes: Any) -> ModelConfig:
-    """The config of a preset, with `changes` laid over it.
-
-    mini-gpt    867 072 parameters: GPT-2's block, 4 layers of width 128, 64 learned positions, 512 tokens
-    mini-llama  the same size the modern way: RoPE, RMSNorm, SwiGLU, grouped-query attention, no biases
-    gpt2-small  124 439 808 parameters
-    vaswani-base  63 082 496 parameters: the original Transformer with one table of 37 000 tokens
-    bert-base   109 482 240 parameters: with its pooler, without a head over the vocabulary
-    """
-    must_be("name", name, str, "such as 'mini-gpt'")
-    if name not in PRESETS:
-        raise unknown("preset", name, PRESETS)
-    return ModelConfig.from_dict(overlaid(PRESETS[name], changes))
-
-
-def overlaid(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings with `changes` laid over them. Options of a position that have no name are those of the base's."""
-    position = changes.get("position")
-    if not isinstance(position, Mapping) or not position or "name" in position:
-        return {**base, **changes}
-    own = base.get("position", "rope")
-    own = {"name": own} if isinstance(own, str) else own  # its options go with its name
-    return {**base, **changes, "position": {**own, **position}}
-
-
-def presets() -> dict[str, ModelConfig]:
-    """The config of every preset by name, as `gn.DecoderOnly.from_preset(name)` builds it; `preset` explains them."""
-    return {name: preset(name) for name in PRESETS}
-
-
-__all__ = [
-    "PRESETS",
-    "Architecture",
-    "HeadKind",
-    "ModelConfig",
-    "Pooling",
-    "Position",
-    "Settings",
-    "as_position",
-    "overlaid",
-    "preset",
-    "presets",
-]
+__all__ = ["ModelConfig", "as_position", "as_window"]

@@ -22,7 +22,8 @@ from gnomon.blocks.ffn import UNGATED
 from gnomon.embed import InputLayer, Tied, Untied
 from gnomon.errors import BadValue
 from gnomon.linear import Linear
-from gnomon.models.config import ModelConfig, Pooling
+from gnomon.models.config import ModelConfig
+from gnomon.models.model_settings import Pooling
 from gnomon.norm import build_norm
 from gnomon.shapes import Float
 

@@ -13,8 +13,10 @@ from gnomon.embed.table import scale_and_std
 from gnomon.errors import BadValue, must_be
 from gnomon.glossary import Message, message
 from gnomon.layout import Layout, check_layouts
-from gnomon.models.config import ModelConfig, Settings, preset
+from gnomon.models.config import ModelConfig
 from gnomon.models.heads import Head, TokenHead
+from gnomon.models.model_settings import ModelSettings
+from gnomon.models.presets import preset
 from gnomon.models.signature import OfTheClass, documented
 from gnomon.models.stack import Stack
 from gnomon.positions import PositionEncoding
@@ -30,7 +32,7 @@ class Model(nn.Module):
     input: InputLayer
     head: Tied | Untied | Head
 
-    @takes(Settings)
+    @takes(ModelSettings)
     def __init__(self, vocab_size: int, d_model: int, n_layers: int, n_heads: int, **settings: Any) -> None:
         """The sizes, and any other setting."""
         super().__init__()

@@ -12,7 +12,8 @@ import torch
 from gnomon.attention.multihead import head_width
 from gnomon.errors import must_be
 from gnomon.models.architectures import build
-from gnomon.models.config import ModelConfig, overlaid, preset
+from gnomon.models.config import ModelConfig
+from gnomon.models.presets import overlaid, preset
 
 #: part -> a piece of the parameter's name that tells it; the first that fits
 PARTS: Mapping[str, tuple[str, ...]] = {

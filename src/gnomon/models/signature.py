@@ -1,13 +1,13 @@
 """How a model's class shows itself: its settings as a signature, and what each of them means.
 
-A model takes every field of Settings, which is the one place where they are listed and explained.
+A model takes every field of ModelSettings, which is the one place where they are listed and explained.
 """
 
 import inspect
 from functools import cache
 from typing import Any
 
-from gnomon.models.config import Settings
+from gnomon.models.model_settings import ModelSettings
 from gnomon.settings import explained, parameters_of
 
 
@@ -15,13 +15,13 @@ from gnomon.settings import explained, parameters_of
 def settings_of(architecture: str) -> inspect.Signature:
     """The sizes, then every other setting by keyword, with the defaults of this architecture."""
     other: dict[str, Any] = {"causal": False} if architecture == "encoder-only" else {}
-    parameters = parameters_of(Settings)
+    parameters = parameters_of(ModelSettings)
     return inspect.Signature([p.replace(default=other.get(p.name, p.default)) for p in parameters])
 
 
 def documented(doc: str) -> str:
     """A class's docstring with what each setting means after it."""
-    return f"{inspect.cleandoc(doc)}\n\n{explained(Settings)}"
+    return f"{inspect.cleandoc(doc)}\n\n{explained(ModelSettings)}"
 
 
 class OfTheClass:

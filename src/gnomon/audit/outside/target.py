@@ -35,7 +35,7 @@ from gnomon.audit.law import difference, largest
 from gnomon.audit.outside.lending import draw, kept
 from gnomon.audit.subject import NotApplicable
 from gnomon.errors import BadValue
-from gnomon.models.config import Architecture
+from gnomon.models.model_settings import Architecture
 from gnomon.shapes import Bool, Float, Int
 
 Ability = Literal[

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from gnomon.checkpoints.hf.harmless import HARMLESS
 from gnomon.errors import BadInput, unknown
-from gnomon.models.config import Pooling
+from gnomon.models.model_settings import Pooling
 
 T = TypeVar("T")
 _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}

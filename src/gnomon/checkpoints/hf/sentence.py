@@ -21,7 +21,7 @@ from gnomon.checkpoints.native import read_json, write_json, write_tensors
 from gnomon.checkpoints.weights import Weights
 from gnomon.errors import BadInput
 from gnomon.models import Model, ModelConfig
-from gnomon.models.config import HeadActivation, Pooling
+from gnomon.models.model_settings import HeadActivation, Pooling
 
 MODULES, POOLING, PROMPTS = "modules.json", "1_Pooling/config.json", "config_sentence_transformers.json"
 DENSE, NORMALIZE = "2_Dense", "3_Normalize"

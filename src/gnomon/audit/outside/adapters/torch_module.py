@@ -29,7 +29,7 @@ from gnomon.audit.outside.lending import kept
 from gnomon.audit.outside.target import OTHERS, UNTOLD, Ability, Because, Shift, Target, must_have_numbers
 from gnomon.audit.subject import NotApplicable
 from gnomon.errors import BadValue
-from gnomon.models.config import Architecture
+from gnomon.models.model_settings import Architecture
 from gnomon.shapes import Bool, Float, Int
 
 #: ability -> the argument that gives it, and what the model was not told to do without it

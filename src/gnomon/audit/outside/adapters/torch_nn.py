@@ -14,7 +14,7 @@ from torch import nn
 from gnomon.audit.outside.adapters.documents import within
 from gnomon.audit.outside.target import Ability, Target
 from gnomon.errors import BadValue
-from gnomon.models.config import Architecture
+from gnomon.models.model_settings import Architecture
 from gnomon.positions import Sinusoidal
 from gnomon.shapes import Bool, Float, Int
 

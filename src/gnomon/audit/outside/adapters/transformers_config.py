@@ -18,7 +18,7 @@ from gnomon.audit.subject import NotApplicable
 from gnomon.checkpoints.hf.keys import Keys
 from gnomon.checkpoints.hf.rope import ANY, read_rope
 from gnomon.errors import BadInput
-from gnomon.models.config import Architecture
+from gnomon.models.model_settings import Architecture
 from gnomon.positions import RoPE
 from gnomon.shapes import Float
 

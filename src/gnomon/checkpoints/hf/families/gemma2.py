@@ -10,7 +10,7 @@ from gnomon.checkpoints.hf.keys import LAYERS, Keys
 from gnomon.checkpoints.hf.rope import ROTARY, read_rope
 from gnomon.errors import BadInput
 from gnomon.models import ModelConfig
-from gnomon.models.config import Window
+from gnomon.models.model_settings import Window
 
 
 def read(keys: Keys) -> ModelConfig:

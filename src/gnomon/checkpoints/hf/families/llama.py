@@ -11,7 +11,7 @@ from gnomon.checkpoints.hf.rope import ROTARY, Rotary, read_rope, write_rope
 from gnomon.checkpoints.hf.table import line, module
 from gnomon.errors import BadInput
 from gnomon.models import ModelConfig
-from gnomon.models.config import Window
+from gnomon.models.model_settings import Window
 from gnomon.positions import NoPE, Spec
 
 ATTENTION = [

@@ -9,7 +9,7 @@ from gnomon.checkpoints.hf.keys import LAYERS, SEQUENCE, Keys
 from gnomon.checkpoints.hf.rope import ROTARY
 from gnomon.errors import BadInput
 from gnomon.models import ModelConfig
-from gnomon.models.config import Window
+from gnomon.models.model_settings import Window
 
 NAMES = ("gate_proj", "up_proj", "down_proj")
 
