@@ -10,6 +10,7 @@ from torch import Tensor
 from gnomon.checkpoints.hf import sentence
 from gnomon.checkpoints.hf.family import Family
 from gnomon.checkpoints.hf.keys import Keys
+from gnomon.checkpoints.hf.mxfp4 import unpacked
 from gnomon.checkpoints.hf.registry import family_of
 from gnomon.checkpoints.hf.table import Line
 from gnomon.checkpoints.native import fitting, read_json
@@ -38,7 +39,7 @@ def load(folder: Path, device: torch.device, dtype: torch.dtype | None = None) -
             f"{folder} holds an adapter ({ADAPTER}), which changes what its model computes and which Gnomon does not "
             "apply: merge it into the weights first (merge_and_unload of peft)"
         )
-    weights = open_weights(folder)
+    weights = unpacked(open_weights(folder))
     keys = Keys(read_json(folder / CONFIG), folder / CONFIG)
     family = family_of(keys)
     names = _Names(family, weights, folder)

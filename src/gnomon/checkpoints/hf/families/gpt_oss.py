@@ -47,15 +47,14 @@ def read_config(keys: Keys) -> ModelConfig:
 
 
 def _check(keys: Keys) -> None:
-    """BadInput for another gate, for numbers of 4 bits, and where RoPE's scaling is left to the family's own."""
+    """BadInput for another gate, for other packed numbers, and where RoPE's scaling is left to the family's own."""
     for key, value in CLAMPED.items():
         keys.must(key, value)
     keys.must("hidden_act", "silu")
-    keys._read.add("quantization_config")
-    if keys.has("quantization_config"):
+    quantised: dict[str, Any] = keys.get("quantization_config", dict, {})
+    if quantised.get("quant_method", "mxfp4") != "mxfp4":
         raise BadInput(
-            f"{keys.file} says that its experts are quantised (quantization_config, MXFP4). Take a checkpoint in "
-            "bfloat16, or a GGUF file of the model: Gnomon decodes MXFP4 there"
+            f"{keys.file}: quant_method is {quantised['quant_method']!r}; of gpt-oss only 'mxfp4' is decoded"
         )
     if not (keys.has("rope_parameters") or keys.has("rope_scaling")):
         raise BadInput(f"{keys.file} has no rope_scaling, for which this family has its own: say it")
