@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import gnomon as gn
 from gnomon.errors import BadValue
 from gnomon.lab import LabSettings, Recipe
-from gnomon.lab.settings import as_texts
+from gnomon.lab.settings import PUBLISHED, as_texts
 from gnomon.lab.trial import build
 from gnomon.positions.notation import split
 from gnomon.positions.registry import label, parse
@@ -131,3 +131,59 @@ def test_training_shows_every_bucket_of_t5_and_a_range_of_distances_to_the_last(
 def test_a_list_with_an_empty_name_is_refused(text):
     with pytest.raises(BadValue, match="lists a name that is empty"):
         split(text)
+
+
+# ------------------------------------------------------------------ the standard grid
+
+
+def test_the_standard_grid_is_every_encoding_that_text_is_enough_for():
+    """From the registry: what needs coordinates is not in it, and what is defined later is."""
+    grid = gn.lab.standard()
+    assert grid[:6] == PUBLISHED
+    assert set(grid) == {name for name in gn.positions.names() if gn.positions.encoding(name).for_text}
+    assert not {"axial-rope", "axial-sinusoidal", "m-rope"} & set(grid)
+
+    class Mine(gn.PositionEncoding):
+        name = "mine"
+
+    class Needy(gn.PositionEncoding):
+        name = "needy"
+
+        def __init__(self, secret):
+            super().__init__()
+
+    assert set(gn.lab.standard()) == {*grid, "mine"}
+
+
+def test_all_stands_for_the_standard_grid():
+    assert LabSettings(positions=("all",)).positions == gn.lab.standard()
+    mixed = LabSettings(positions=("rope(base=200)", "all", "rope")).positions
+    assert mixed == ("rope(base=200)", *gn.lab.standard())
+    again = LabSettings.from_dict(LabSettings(positions=("all",)).to_dict())
+    assert again.positions == gn.lab.standard()
+
+
+def test_every_encoding_of_the_standard_grid_reads_windows_past_its_training_length():
+    """As the lab builds it, and as it measures it, but for tables that end."""
+    settings = LabSettings(positions=("all",), train_length=8)
+    for text in settings.positions:
+        model = gn.DecoderOnly(11, 16, 1, 2, position=settings.fitted(text)[0]).eval()
+        assert model(torch.zeros(1, 8, dtype=torch.long)).isfinite().all()
+        if text != "learned":
+            assert model(torch.zeros(1, 32, dtype=torch.long)).isfinite().all()
+
+
+def test_fire_interpolates_below_the_training_length():
+    assert LabSettings(train_length=64).fitted("fire")[0].options == {"threshold": 32.0}
+    assert LabSettings(train_length=64).fitted("fire(threshold=9)")[0].options["threshold"] == 9
+
+
+def test_time_is_estimated_from_a_few_steps_under_each_encoding(monkeypatch):
+    from gnomon.lab import budget
+
+    trained = []
+    monkeypatch.setattr(budget, "training_step", lambda model, *given: trained.append(model.config.position))
+    settings = LabSettings(positions=("rope", "shaw", "[rope, none]"), train_length=8)
+    assert budget.seconds_per_step(settings, 20) >= 0
+    assert len(trained) == 3 * budget.TIMED
+    assert len(set(map(repr, trained))) == 3

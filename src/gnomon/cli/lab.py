@@ -30,7 +30,12 @@ FLAGS = {
 @click.argument("more_text", nargs=-1, metavar="[TEXT]...", type=click.Path(path_type=Path))
 @click.option("--text", multiple=True, type=click.Path(path_type=Path), help="Text to use, before any TEXT.")
 @click.option("--text-key", default="text", show_default=True, help="Key of the text in JSONL files.")
-@click.option("--positions", callback=names, metavar="NAMES", help="Such as 'rope,rope(base=200)'.  [default: all six]")
+@click.option(
+    "--positions",
+    callback=names,
+    metavar="NAMES",
+    help="Such as 'rope,rope(base=200)'; 'all' are all that read text.  [default: six]",
+)
 @click.option(
     "--combine", callback=names, metavar="WAYS", help="How positions join tokens: add,concat.  [default: add]"
 )

@@ -2,6 +2,7 @@
 
 import statistics
 import time
+from dataclasses import replace
 
 import torch
 
@@ -12,29 +13,36 @@ from gnomon.lab.settings import LabSettings
 from gnomon.models import DecoderOnly
 from gnomon.train import Windows, adamw, training_step
 
-TIMED = 6  # steps
+TIMED = 4  # steps
 SLACK = 1.1  # processes side by side share memory and caches
 READING = 0.35  # of the time to train on a token, the time to read one when measuring
 
 
 def seconds_per_step(settings: LabSettings, vocab_size: int) -> float:
-    """Time a training step of the experiment's model, without position, on as many threads as its workers have."""
-    size, r = settings.model, settings.train
+    """Time a training step of the experiment's models, the mean over its encodings, on as many threads as its workers
+    have."""
     before = torch.get_num_threads()
     torch.set_num_threads(settings.threads)
     try:
         with torch.random.fork_rng(devices=[]):
-            device = resolve_device(settings.device)
-            model = DecoderOnly(vocab_size, size.d_model, size.n_layers, size.n_heads, position="none", d_ff=size.d_ff)
-            optimizer = adamw(model.to(device), r.lr)
-            ids = torch.randint(vocab_size, (r.batch_size, settings.train_length + 1)).to(device)
-            times = []
-            for _ in range(TIMED):
-                began = time.perf_counter()
-                training_step(model, optimizer, Windows(ids), r.lr, r.clip)
-                times.append(time.perf_counter() - began)
+            return statistics.mean(_seconds(settings, vocab_size, text) for text in settings.positions)
     finally:
         torch.set_num_threads(before)
+
+
+def _seconds(settings: LabSettings, vocab_size: int, position: str) -> float:
+    """Of one step under an encoding, or encodings that take turns."""
+    size, r = settings.model, settings.train
+    device, specs = resolve_device(settings.device), [replace(s, positions=None) for s in settings.fitted(position)]
+    chosen = specs[0] if len(specs) == 1 else specs
+    model = DecoderOnly(vocab_size, size.d_model, size.n_layers, size.n_heads, position=chosen, d_ff=size.d_ff)
+    optimizer = adamw(model.to(device), r.lr)
+    ids = torch.randint(vocab_size, (r.batch_size, settings.train_length + 1)).to(device)
+    times = []
+    for _ in range(TIMED):
+        began = time.perf_counter()
+        training_step(model, optimizer, Windows(ids), r.lr, r.clip)
+        times.append(time.perf_counter() - began)
     return statistics.median(times[1:])
 
 

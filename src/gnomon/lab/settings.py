@@ -13,11 +13,20 @@ from gnomon.errors import BadValue, unknown
 from gnomon.glossary import synonyms
 from gnomon.norm import Norm
 from gnomon.positions import Spec
+from gnomon.positions.kinship import parameters
 from gnomon.positions.notation import split
-from gnomon.positions.registry import label, parse, parse_list
+from gnomon.positions.registry import encoding, label, names, parse, parse_list
 
 # The flattest and the one most in use come first: what a reader sees first is those two beside each other.
 PUBLISHED = ("alibi", "rope", "t5", "sinusoidal", "none", "learned")
+ALL = "all"  #: stands for the standard grid where encodings are listed
+
+
+def standard() -> tuple[str, ...]:
+    """The standard grid: every known encoding that text alone is enough for, the six of PUBLISHED first. Those of your
+    own are in it, where a model's sizes are enough to build them."""
+    fit = [name for name in names() if encoding(name).for_text and parameters(encoding(name)) is not None]
+    return tuple(dict.fromkeys([*PUBLISHED, *fit]))
 
 
 @dataclass(frozen=True)
@@ -72,6 +81,8 @@ class LabSettings:
     train: Recipe = field(default_factory=Recipe)
 
     def __post_init__(self) -> None:
+        listed = [standard() if text == ALL else (text,) for text in self.positions]
+        object.__setattr__(self, "positions", tuple(dict.fromkeys(text for texts in listed for text in texts)))
         for name, least in {"train_length": 4, "seeds": 1, "blocks": 1, "threads": 1}.items():
             if getattr(self, name) < least:
                 raise BadValue(f"{name} must be at least {least}, got {getattr(self, name)}")
@@ -110,12 +121,17 @@ class LabSettings:
         have some and no size was given by hand.
 
         A learned table gets as many rows. T5's last bucket begins at half of it, so that training shows it a range of
-        distances: one that begins at the end has met a single distance, and learns nothing about those beyond. A recipe
-        for position ids may reach further than that length.
+        distances: one that begins at the end has met a single distance, and learns nothing about those beyond. FIRE
+        interpolates from there on, too. A recipe for position ids may reach further than that length.
         """
         specs, L = parse_list(text), self.train_length
         reach = max(L if spec.positions is None else spec.positions.reach(L) for spec in specs)
-        sizes = {"max_positions": reach, "max_distance": reach // 2, "n_buckets": min(32, reach // 2)}
+        sizes = {
+            "max_positions": reach,
+            "max_distance": reach // 2,
+            "n_buckets": min(32, reach // 2),
+            "threshold": reach / 2,
+        }
         return tuple(spec.with_options(**sizes) for spec in specs)
 
     def to_dict(self) -> dict[str, Any]:
@@ -166,4 +182,4 @@ def as_texts(positions: Sequence[str | Spec]) -> tuple[str, ...]:
     return tuple(as_text(position) for position in positions)
 
 
-__all__ = ["PUBLISHED", "LabSettings", "Recipe", "Size", "Trial", "as_texts", "parse_list", "split"]
+__all__ = ["ALL", "PUBLISHED", "LabSettings", "Recipe", "Size", "Trial", "as_texts", "parse_list", "split", "standard"]

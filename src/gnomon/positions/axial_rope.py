@@ -38,6 +38,7 @@ class AxialRoPE(PositionEncoding):
     used_by = "DINOv3, Qwen2-VL, Qwen2.5-VL"
     acts = "rotation"
     relative = True
+    for_text = False
     extrapolation = "fair on somewhat larger grids"
 
     @checked

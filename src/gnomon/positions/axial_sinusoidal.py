@@ -39,6 +39,7 @@ class AxialSinusoidal(PositionEncoding):
     }"""
     used_by = "DETR, MAE"
     acts = "input"
+    for_text = False
     extrapolation = "breaks soon past the cells of training"
 
     @checked

@@ -47,6 +47,7 @@ class PositionEncoding(nn.Module):
     options_elsewhere: ClassVar[Mapping[str, str]] = {}  #: other libraries' words for an option -> ours
     d_head: int = 0  #: the width of a head; 0 where a method is built for any
     d_model: int = 64  #: the width of the model; any number where a method does not ask for it
+    for_text: ClassVar[bool] = True  #: tokens one after another are all it needs; False where they sit at coordinates
     order_only: ClassVar[bool] = False  #: order and content count, and what a position's number is never does
     pair_width: int = 1  #: numbers that `bias` or `scores` holds at once for a pair of tokens, if more than one a head
     state_width: int = 0  #: numbers that `state` leaves in the cache for a token, in each layer

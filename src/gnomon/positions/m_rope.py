@@ -39,6 +39,7 @@ class MRoPE(PositionEncoding):
     used_by = "Qwen2-VL, Qwen2.5-VL, Qwen3-VL"
     acts = "rotation"
     relative = True
+    for_text = False
     extrapolation = "breaks at about 1.2 to 1.4 times"
 
     @checked
