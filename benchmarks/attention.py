@@ -1,31 +1,48 @@
-"""ALiBi through the distance vector, and as a dense bias, against plain causal attention."""
+"""Biases of distance against plain causal attention, forward and backward, and one of them as a dense T x T bias.
+
+python benchmarks/attention.py [LENGTH...]     default: 1024 4096
+"""
+
+import sys
 
 import torch
 from bench import machine, race
 from torch.nn import functional as F
 
 import gnomon as gn
+from gnomon.attention import choose
+from gnomon.attention.dense import AttentionSettings
 from gnomon.layout import Layout
+
+HEADS, WIDTH = 8, 64
+
+
+def distance_biases(at: Layout) -> dict[str, gn.PositionEncoding]:
+    """Every encoding of the registry whose bias is read as one number per distance, built."""
+    sizes = {"d_model": HEADS * WIDTH, "d_head": WIDTH, "n_heads": HEADS, "causal": True}
+    built = {name: gn.positions.get(name).build(**sizes, max_positions=at.shape[1]) for name in gn.positions.names()}
+    kernels = {name: choose(position, at, at, AttentionSettings(), "cpu") for name, position in built.items()}
+    return {name: position for name, position in built.items() if kernels[name] == "toeplitz"}
 
 
 def run(length: int) -> None:
     """8 heads of 64, forward only and forward with backward."""
     torch.manual_seed(0)
-    q, k, v = (torch.randn(1, 8, length, 64, requires_grad=True) for _ in range(3))
+    q, k, v = (torch.randn(1, HEADS, length, WIDTH, requires_grad=True) for _ in range(3))
     at, none = Layout.dense(1, length), gn.positions.get("none").build()
-    alibi = gn.positions.get("alibi").build(n_heads=8)
+    biases = distance_biases(at)
 
     def dense_bias() -> torch.Tensor:
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=alibi.score_mask(at))
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=biases["alibi"].score_mask(at))
 
     ways = {
         "causal, no position": lambda: gn.attend(q, k, v, none, at, at),
-        "alibi, distance vector": lambda: gn.attend(q, k, v, alibi, at, at),
+        **{name: (lambda position=position: gn.attend(q, k, v, position, at, at)) for name, position in biases.items()},
         "alibi, dense T x T bias": dense_bias,
     }
     with torch.no_grad():
         race(f"Attention forward, T = {length}, 8 heads of 64", ways, rounds=9)
-    grad = torch.randn(1, 8, length, 64)
+    grad = torch.randn(1, HEADS, length, WIDTH)
     race(
         f"Attention forward and backward, T = {length}",
         {name: (lambda f=f: f().backward(grad)) for name, f in ways.items()},
@@ -36,5 +53,5 @@ def run(length: int) -> None:
 if __name__ == "__main__":
     torch.set_num_threads(2)
     print(machine())
-    for length in (1024, 4096):
+    for length in map(int, sys.argv[1:] or ("1024", "4096")):
         run(length)
