@@ -12,6 +12,7 @@ import sys
 import types
 from collections import defaultdict
 from collections.abc import Collection, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -56,13 +57,19 @@ FORBIDDEN = [
 ]
 
 
+@cache
+def syntax(code: str) -> tuple[ast.AST, ...]:
+    """Every node of some code, parsed once for all rules."""
+    return tuple(ast.walk(ast.parse(code)))
+
+
 # ------------------------------------------------------------------ layers
 
 
 def packages_imported(file: Path, package: Path) -> Iterator[tuple[int, str]]:
     """Each import of `file` from within the package: the line, and the package or module (or "" for the front page)."""
     inside = (package.name, *file.relative_to(package).parts[:-1])
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for node in syntax(file.read_text(encoding="utf-8")):
         if isinstance(node, ast.Import):
             modules = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -136,11 +143,12 @@ def modules_imported(package: Path) -> dict[str, set[str]]:
 
 
 def _imports(name: str, file: Path, known: Collection[str]) -> Iterator[str]:
-    tree = ast.parse(file.read_text(encoding="utf-8"))
-    typing = [n for n in ast.walk(tree) if isinstance(n, ast.If) and ast.unparse(n.test).endswith("TYPE_CHECKING")]
+    code = file.read_text(encoding="utf-8")
+    blocks = [node for node in syntax(code) if isinstance(node, ast.If)] if "TYPE_CHECKING" in code else []
+    typing = [node for node in blocks if ast.unparse(node.test).endswith("TYPE_CHECKING")]
     annotations = {id(inner) for node in typing for part in node.body for inner in ast.walk(part)}
     around = name.split(".") if file.name == "__init__.py" else name.split(".")[:-1]
-    for node in ast.walk(tree):
+    for node in syntax(code):
         if id(node) in annotations:
             continue
         if isinstance(node, ast.Import):
@@ -198,7 +206,7 @@ def test_no_two_modules_import_each_other():
 def encodings(package: Path) -> dict[str, list[str]]:
     """Where each encoding lives: its class and its `name`, by the files that define them."""
     classes = {
-        file: [node for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, ast.ClassDef)]
+        file: [node for node in syntax(file.read_text(encoding="utf-8")) if isinstance(node, ast.ClassDef)]
         for file in sorted(package.rglob("*.py"))
     }
     family, homes = {"PositionEncoding"}, defaultdict(list)

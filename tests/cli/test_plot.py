@@ -92,6 +92,7 @@ def test_sizes_and_options_of_the_encoding_reach_the_picture():
     assert report["longest"] == pytest.approx(2 * torch.pi * 500_000 ** (62 / 64))
 
 
+@pytest.mark.slow
 def test_a_trained_models_table_is_taken_from_its_run():
     model = gn.DecoderOnly.from_preset("mini-gpt", n_layers=1)
     save_model(model, "run")

@@ -141,6 +141,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
             locked(tmp_path / name).__enter__()
 
 
+@pytest.mark.slow
 def test_ten_processes_take_turns_and_never_overlap(tmp_path: Path) -> None:
     """Each takes the folder as often as it can; within it, it alone may hold a second file."""
     children = []

@@ -187,10 +187,13 @@ KILLS = {
         "before": "os.fsync = lambda handle: (os.ftruncate(handle, 100), os.kill(os.getpid(), signal.SIGKILL))"
     },
 }
+KILLED = [pytest.param(when, marks=[pytest.mark.slow] if n else []) for n, when in enumerate(KILLS)]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL is POSIX")
-@pytest.mark.parametrize("when", KILLS)
+@pytest.mark.parametrize(
+    "when", [KILLED_AT[0], *(pytest.param(when, marks=pytest.mark.slow) for when in KILLED_AT[1:])]
+)
 def test_a_build_killed_half_way_leaves_no_store_and_the_next_succeeds(tmp_path: Path, when: str) -> None:
     assert subprocess.run(build(tmp_path, **KILLS[when]), capture_output=True).returncode == -9
     assert files(tmp_path) == []

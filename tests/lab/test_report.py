@@ -112,6 +112,7 @@ def test_an_expected_outcome_of_all_is_said_to_be_one(report):
     assert "worth comparing" in " ".join(summary(changed))
 
 
+@pytest.mark.slow
 def test_models_that_learned_too_little_are_named(report):
     weak = replace(report, margins={**report.margins, "rope": Interval(-0.05, -0.06, -0.04)})
     strong = {label: Interval(-0.2, -0.3, -0.1) for label in report.margins}

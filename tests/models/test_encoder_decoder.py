@@ -123,6 +123,7 @@ def test_source_and_target_may_share_their_tokens_and_not_their_positions():
         assert not torch.allclose(model.encode(ids).states, memory.states)
 
 
+@pytest.mark.slow
 def test_vaswani_base_has_the_size_that_its_parts_add_up_to():
     """37 000 x 512 for the table; a layer of the encoder 4 (512^2 + 512) + 2 * 512 * 2048 + 2560 and two norms; the
     decoder's with a second attention and a third norm."""

@@ -9,6 +9,7 @@ from gnomon import plots
 from gnomon.plots.scaling import jacobian_norm
 
 
+@pytest.mark.slow
 def test_unscaled_scores_of_width_512_leave_softmax_without_gradient():
     """16 keys; the median Jacobian norm is below 1e-3 unscaled and about 0.30 scaled."""
     medians = plots.scaling(d_k=512, keys=16).facts["median_jacobian_norm"]

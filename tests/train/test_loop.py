@@ -20,6 +20,7 @@ def weights(model: torch.nn.Module) -> torch.Tensor:
     return torch.cat([p.detach().flatten() for p in model.parameters()])
 
 
+@pytest.mark.slow
 def test_mini_gpt_trains_and_writes_text(text, tmp_path):
     """The preset, over a BPE vocabulary, learns a small text by heart and writes it."""
     line = "".join(f"    return x + {i}\n" for i in range(10))

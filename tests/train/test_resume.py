@@ -58,7 +58,9 @@ def press_ctrl_c_in_step(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Run, "step", step)
 
 
-@pytest.mark.parametrize(("stop", "pieces"), [(1, 1), (3, 1), (5, 1), (7, 1), (11, 1), (3, 2)])
+@pytest.mark.parametrize(
+    ("stop", "pieces"), [(5, 1), (3, 2), *(pytest.param(n, 1, marks=pytest.mark.slow) for n in (1, 3, 7, 11))]
+)
 def test_a_run_stopped_and_resumed_is_the_uninterrupted_run(
     text, ten_windows, build, config, tmp_path, monkeypatch, stop, pieces
 ):
