@@ -191,9 +191,7 @@ KILLED = [pytest.param(when, marks=[pytest.mark.slow] if n else []) for n, when 
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL is POSIX")
-@pytest.mark.parametrize(
-    "when", [KILLED_AT[0], *(pytest.param(when, marks=pytest.mark.slow) for when in KILLED_AT[1:])]
-)
+@pytest.mark.parametrize("when", KILLED)
 def test_a_build_killed_half_way_leaves_no_store_and_the_next_succeeds(tmp_path: Path, when: str) -> None:
     assert subprocess.run(build(tmp_path, **KILLS[when]), capture_output=True).returncode == -9
     assert files(tmp_path) == []
