@@ -151,3 +151,9 @@ def test_special_ids_are_never_drawn():
 def test_audit_is_the_same_twice():
     model = decoder()
     assert audit(model, only=["cached"]).as_dict() == audit(model, only=["cached"]).as_dict()
+
+
+def test_a_model_with_experts_says_that_tokens_are_sent_to_some() -> None:
+    """In float16 roundings alone send some elsewhere, so laws of precision are not asked."""
+    assert target(decoder(experts={"n_experts": 4})).routed
+    assert not target(decoder()).routed

@@ -48,6 +48,7 @@ class Gnomon(Target):
             special=_special(model),
             window=_window(model),
             limit=_limit(model),
+            routed=config.mixture is not None,
             table_ends=any(isinstance(p, Learned) for p in model.encodings()),
             shift=_shift(model),
             can=frozenset(_abilities(model)),
