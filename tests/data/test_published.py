@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 import transformers as hf
+from transformers.models.mbart.tokenization_mbart import FAIRSEQ_LANGUAGE_CODES
+from transformers.models.mbart50.tokenization_mbart50 import FAIRSEQ_LANGUAGE_CODES as MBART50
 
 from gnomon.data import Tokenizer
 from gnomon.data.sentencepiece import BYTE, CONTROL, UNKNOWN, Piece, SentencePiece
@@ -151,6 +153,20 @@ def scored(pieces: list[Piece]) -> list[tuple[str, float]]:
 GEMMA = [Piece(f"<{mark}>", 0.0, UNKNOWN if mark == "unk" else CONTROL) for mark in ("pad", "eos", "bos", "unk")]
 FAIRSEQ = [("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), *scored(SCORED), ("<mask>", 0.0)]
 EXTRA = [(f"<extra_id_{i}>", 0.0) for i in reversed(range(100))]
+NLLB = ["ace_Arab", "deu_Latn", "eng_Latn", "spa_Latn"]
+
+
+def spoken(codes: list[str]) -> list[tuple[str, float]]:
+    """fairseq's vocabulary with codes of languages before the mask."""
+    return [*FAIRSEQ[:-1], *((code, 0.0) for code in codes), FAIRSEQ[-1]]
+
+
+def nllb() -> dict[str, Any]:
+    marks = [Piece(mark, 0.0, CONTROL) for mark in ("<s>", "<pad>", "</s>")]
+    codes = [Piece(mark, 0.0, CONTROL) for mark in (*NLLB, "<mask>")]
+    return merges([*marks, Piece("<unk>", 0.0, UNKNOWN), *MERGED, *codes])
+
+
 ALBERT = [Piece(m, 0.0, UNKNOWN if m == "<unk>" else CONTROL) for m in ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")]
 MODELS: dict[str, Any] = {
     "t5": ("spiece.model", model_file([*MARKS, *SCORED], 1, -1, 1), about(None, "t5"),
@@ -175,6 +191,16 @@ MODELS: dict[str, Any] = {
                       about({"keep_accents": True, "do_lower_case": False}, "albert"),
                       lambda: hf.AlbertTokenizer(vocab=scored([*ALBERT, *SCORED]), keep_accents=True,
                                                  do_lower_case=False)),
+    "mbart": ("sentencepiece.bpe.model", model_file([*LLAMA, *SCORED], 1, 1, 2),
+              about({"additional_special_tokens": FAIRSEQ_LANGUAGE_CODES, "src_lang": "ro_RO"}, "mbart"),
+              lambda: hf.MBartTokenizer(vocab=spoken(FAIRSEQ_LANGUAGE_CODES), src_lang="ro_RO")),
+    "mbart50": ("sentencepiece.bpe.model", model_file([*LLAMA, *SCORED], 1, 1, 2),
+                about({"tokenizer_class": "MBart50Tokenizer", "additional_special_tokens": MBART50}, "mbart"),
+                lambda: hf.MBart50Tokenizer(vocab=spoken(MBART50))),
+    "nllb": ("sentencepiece.bpe.model", model_file([*LLAMA, *MERGED], 2, 1, 2),
+             about({"tokenizer_class": "NllbTokenizer", "additional_special_tokens": NLLB, "src_lang": "deu_Latn"},
+                   "m2m_100"),
+             lambda: hf.NllbTokenizer(**nllb(), additional_special_tokens=NLLB, src_lang="deu_Latn")),
     "xlm-roberta": ("sentencepiece.bpe.model", model_file([*LLAMA, *SCORED], 1, 1, 2), about(None, "xlm-roberta"),
                     lambda: hf.XLMRobertaTokenizer(vocab=FAIRSEQ)),
 }  # fmt: skip
@@ -186,7 +212,8 @@ def test_a_sentencepiece_model_is_read_as_its_class_in_transformers_reads_it(cas
     ours = Tokenizer.load(folder(tmp_path, {name: data, **files}))
     other = theirs()
     for text in TEXTS:
-        if case != "gemma" or "<mask>" not in text:  # the class adds a mask that this vocabulary does not have
+        # the first class adds a mask that this vocabulary does not have, the second joins spaces with a table alone
+        if (case != "gemma" or "<mask>" not in text) and (case != "nllb" or "  " not in text):
             assert whole(ours, text) == other(text)["input_ids"], text
     assert ours.names["eos_token"] == other.eos_token
 
@@ -204,8 +231,8 @@ def test_the_spans_of_t5_and_masks_are_control_tokens(tmp_path: Path) -> None:
 
 
 def test_a_class_that_is_not_known_is_refused_and_the_way_out_named(tmp_path: Path) -> None:
-    path = folder(tmp_path, bpe(NAMES, {"tokenizer_class": "MBartTokenizer"}))
-    with pytest.raises(BadInput, match=r"unknown tokenizer_class 'MBartTokenizer'.*did you mean.*save_pretrained"):
+    path = folder(tmp_path, bpe(NAMES, {"tokenizer_class": "BigBirdTokenizer"}))
+    with pytest.raises(BadInput, match=r"unknown tokenizer_class 'BigBirdTokenizer'.*did you mean.*save_pretrained"):
         Tokenizer.load(path)
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import tokenizers
-from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
+from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers
 
 from gnomon.data.pretokenization import QWEN2, PreTokenizers, gpt2, pattern
 from gnomon.data.sentencepiece import CONTROL, SPACE, UNKNOWN, ModelFile, Piece, read_model
@@ -43,6 +43,8 @@ class TokenizerClass:
                the first one is where the config does not say
     words      how a byte-level vocabulary cuts words; composed: whether texts are brought into Unicode's form NFC first
     marked     whether each word of a text gets SentencePiece's ▁, rather than the text once
+    language   the code of the language that texts are in, where a code stands around them and no config says src_lang
+    spaced     whether words are what stands between spaces of any kind, where each gets its ▁
     """
 
     names: Mapping[str, str]
@@ -51,6 +53,8 @@ class TokenizerClass:
     words: Callable[[], PreTokenizers] = gpt2
     composed: bool = False
     marked: bool = False
+    language: str | None = None
+    spaced: bool = True
 
 
 def _names(**parts: str) -> dict[str, str]:
@@ -65,6 +69,7 @@ _BERT = _names(unk="[UNK]", sep="[SEP]", pad="[PAD]", cls="[CLS]", mask="[MASK]"
 _MPNET = _BART | _names(unk="[UNK]")
 _ALBERT = _names(bos="[CLS]", eos="[SEP]", unk="<unk>", sep="[SEP]", pad="<pad>", cls="[CLS]", mask="[MASK]")
 _WITHIN = (("cls_token",), ("sep_token",))
+_SPOKEN = (("src_lang",), ("eos_token",))
 _ROBERTA, _WORDPIECE = TokenizerClass(_BART, _WITHIN), TokenizerClass(_BERT, _WITHIN)
 _T5 = TokenizerClass(_names(eos="</s>", unk="<unk>", pad="<pad>"), ((), ("eos_token",)), marked=True)
 
@@ -84,6 +89,9 @@ CLASSES: Mapping[str, TokenizerClass] = {
         _names(bos="<bos>", eos="<eos>", unk="<unk>", pad="<pad>", mask="<mask>"), asks=True
     ),
     "XLMRobertaTokenizer": TokenizerClass(_BART, (("bos_token",), ("eos_token",)), marked=True),
+    "MBartTokenizer": TokenizerClass(_BART, ((), ("eos_token", "src_lang")), marked=True, language="en_XX"),
+    "MBart50Tokenizer": TokenizerClass(_BART, _SPOKEN, marked=True, language="en_XX", spaced=False),
+    "NllbTokenizer": TokenizerClass(_BART, _SPOKEN, marked=True, language="eng_Latn", spaced=False),
 }
 #: classes that say nothing but what their files do
 ANY = ("PreTrainedTokenizerFast", "PreTrainedTokenizer", "TokenizersBackend", "AutoTokenizer")
@@ -100,6 +108,7 @@ _TYPES = {
     "T5Tokenizer": "t5 mt5",
     "GemmaTokenizer": "gemma gemma2 gemma3_text",
     "XLMRobertaTokenizer": "xlm-roberta",
+    "MBartTokenizer": "mbart",
 }
 USUAL: Mapping[str, str] = {kind: name for name, kinds in _TYPES.items() for kind in kinds.split()}
 #: model types whose published configs name classes that are not used: these are
@@ -131,7 +140,8 @@ class Folder:
 
     def frame(self, vocab: Mapping[str, int]) -> tuple[list[str], list[str]]:
         """What stands around a text."""
-        names = self.names
+        language = self.config.get("src_lang") or self.kind.language
+        names = {**self.names, **({"src_lang": str(language)} if language else {})}
         first, last = self.kind.around
         if self.kind.asks is not None:
             first = ("bos_token",) if self.config.get("add_bos_token", self.kind.asks) else ()
@@ -211,7 +221,7 @@ def build(vocabulary: Path, merges: Path | None = None) -> tuple[tokenizers.Toke
             core = _wordpiece(vocabulary, folder)
         else:
             found = read_model(vocabulary)
-            found = _moved(found) if folder.named == "XLMRobertaTokenizer" else found
+            found = _moved(found, folder) if folder.kind.names is _BART else found
             folder = _with_names(folder, found)
             core = _sentencepiece(found, folder)
         _add(core, folder)
@@ -271,6 +281,10 @@ def _sentencepiece(found: ModelFile, folder: Folder) -> tokenizers.Tokenizer:
         core.normalizer = normalizers.Sequence([*_plain_letters(folder.config), *filter(None, [core.normalizer])])
     space = pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme="always", split=True)
     core.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), space])
+    if not folder.kind.spaced:
+        core.pre_tokenizer = space
+        steps = [*filter(None, [core.normalizer]), normalizers.Replace(Regex(" {2,}"), " ")]
+        core.normalizer = normalizers.Sequence(steps)
     core.decoder = decoders.Metaspace(replacement=SPACE, prepend_scheme="always", split=True)
     if folder.named in ("T5Tokenizer", "MT5Tokenizer"):  # spans to be filled in, counted from the end
         extra = range(folder.config.get("extra_ids", 100))
@@ -286,11 +300,18 @@ def _plain_letters(config: Mapping[str, Any]) -> list[normalizers.Normalizer]:
     return [*steps, normalizers.Lowercase()] if config.get("do_lower_case", True) else steps
 
 
-def _moved(found: ModelFile) -> ModelFile:
-    """XLM-RoBERTa's ids: fairseq's four control tokens, the pieces after the file's own three, and the mask."""
+def _moved(found: ModelFile, folder: Folder) -> ModelFile:
+    """XLM-RoBERTa's ids: fairseq's four control tokens, the pieces after the file's own three, codes of languages where
+    the class has some, as the config lists them, and the mask."""
     first = ["<s>", "<pad>", "</s>", "<unk>"]
     marks = [Piece(mark, 0.0, UNKNOWN if mark == "<unk>" else CONTROL) for mark in first]
-    rest = [*marks, *found.vocabulary.pieces[3:], Piece("<mask>", 0.0, CONTROL)]
+    listed = folder.config.get("additional_special_tokens") or [] if folder.kind.language else []
+    codes = [Piece(code, 0.0, CONTROL) for code in map(_mark, listed) if code is not None]
+    if folder.kind.language and folder.kind.language not in {piece.text for piece in codes}:
+        raise BadInput(
+            f"{folder.path}: {folder.named} has codes of languages, which its config lists as additional_special_tokens"
+        )
+    rest = [*marks, *found.vocabulary.pieces[3:], *codes, Piece("<mask>", 0.0, CONTROL)]
     return replace(found, vocabulary=replace(found.vocabulary, pieces=rest), bos_id=0, eos_id=2)
 
 
@@ -317,6 +338,9 @@ def _add(core: tokenizers.Tokenizer, folder: Folder) -> None:
     core.add_special_tokens(
         [AddedToken(mark, normalized=False) for mark in dict.fromkeys([*known, *usual]) if mark not in _here(core)]
     )
+    mask = folder.names.get("mask_token")
+    if mask in vocab and not folder.kind.spaced:  # it takes the space before it along
+        core.add_special_tokens([AddedToken(mask, normalized=False, lstrip=True)])
     core.add_special_tokens([_added(token, special, folder) for token in more if _mark(token) not in _here(core)])
 
 
