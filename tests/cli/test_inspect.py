@@ -179,3 +179,12 @@ def test_tokens_and_positions_of_sizes_far_apart_are_said():
     assert "one is 35 times the other" in unequal
     spanish = CliRunner().invoke(cli, [*args, "--set", "embed_scale=1.0", "--lang", "es"]).output
     assert "Los tokens entran con tamaño 0.02" in spanish
+
+
+def test_a_recipe_for_position_ids_is_said(tmp_path):
+    position = gn.positions.get("rope", positions="randomized(128)")
+    save_model(gn.DecoderOnly(257, 16, 1, 2, position=position), tmp_path / "model", gn.Tokenizer.bytes())
+    shown = CliRunner().invoke(cli, ["inspect", str(tmp_path / "model")]).stdout
+    assert "Positions in training: n sorted draws from 0..max-1 (randomized(max=128))" in shown
+    seen = json.loads(CliRunner().invoke(cli, ["inspect", str(tmp_path / "model"), "--json"]).stdout)
+    assert seen["recipe"] == "randomized(max=128)"

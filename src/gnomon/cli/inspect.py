@@ -145,7 +145,10 @@ def _positions_of(source: str, model: "Model", trained: int | None, w: Words, as
     ]
     unequal = [text for layer in model.modules() if isinstance(layer, InputLayer) if (text := layer.balance())]
     if as_json:
-        print_json({"model": source, "trained": trained, "encodings": found, "unequal_sizes": unequal})
+        recipe = None if model.recipe is None else str(model.recipe)
+        print_json(
+            {"model": source, "trained": trained, "encodings": found, "recipe": recipe, "unequal_sizes": unequal}
+        )
         return
     sizes = {"layers": c.n_layers, "width": c.d_model, "heads": c.n_heads, "architecture": c.architecture}
     key, sizes = ("a_model", sizes) if trained is None else ("a_trained_model", {**sizes, "trained": trained})
@@ -155,6 +158,8 @@ def _positions_of(source: str, model: "Model", trained: int | None, w: Words, as
         click.echo("\n" + w("encoding_in", name=encoding["encoding"], layers=layers))
         for sentence in encoding["says"]:
             click.echo(f"    {translated(sentence, w.lang)}")
+    if model.recipe is not None:
+        click.echo("\n" + w("recipe", formula=translated(model.recipe.formula, w.lang), recipe=model.recipe))
     for sentence in unequal:
         click.echo("\n" + translated(sentence, w.lang))
     if trained is None:

@@ -64,8 +64,9 @@ class ModelConfig(ModelSettings):
 
     @property
     def recipe(self) -> PositionIds | None:
-        """The recipe for position ids that its encodings were chosen with; a model has one for all of its layers."""
-        found = list(dict.fromkeys(spec.positions for spec in self.specs if spec.positions is not None))
+        """The recipe for position ids that its encodings were chosen with; a model has one, for all of its layers."""
+        specs = (*self.specs, self.at_input)
+        found = list(dict.fromkeys(spec.positions for spec in specs if spec.positions is not None))
         if len(found) > 1:
             raise BadValue(f"all layers read the same positions, but two recipes were given: {found[0]} and {found[1]}")
         return found[0] if found else None
@@ -73,7 +74,8 @@ class ModelConfig(ModelSettings):
     def fitted(self, tokenizer: Tokenizer) -> Self:
         """The same settings, a recipe for position ids fitted to a vocabulary."""
         specs = tuple(spec.fitted(tokenizer) for spec in self.specs)
-        return replace(self, position=specs[0] if isinstance(self.position, Spec) else specs)
+        first = None if self.input_position is None else self.at_input.fitted(tokenizer)
+        return replace(self, position=specs[0] if isinstance(self.position, Spec) else specs, input_position=first)
 
     @property
     def depth(self) -> int:

@@ -120,6 +120,16 @@ def test_a_model_that_could_not_use_it_is_not_built(position, message):
         gn.DecoderOnly(30, 16, 2, 2, position=position)
 
 
+def test_an_encoding_at_the_input_brings_its_recipe_to_the_layers_too():
+    """Abacus beside a relative encoding: both read the same positions."""
+    abacus = get("learned", positions=gn.positions.Abacus(start=9))
+    config = gn.ModelConfig(30, 16, 2, 2, position="fire", input_position=abacus, max_positions=16)
+    assert config.recipe == gn.positions.Abacus(start=9)
+    assert config.fitted(gn.Tokenizer.bytes()).recipe.digits
+    with pytest.raises(gn.BadValue, match="two recipes were given"):
+        gn.ModelConfig(30, 16, 2, 2, position=get("rope", positions="cape"), input_position=abacus)
+
+
 def test_sinks_that_would_move_are_refused():
     with pytest.raises(gn.BadValue, match="moves: leave one out"):
         gn.ModelConfig(30, 16, 2, 2, position=get("rope", positions="cape"), window=4, sink_tokens=1)

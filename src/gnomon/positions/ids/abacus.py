@@ -5,7 +5,8 @@
 Numbers are written with the lowest digit first, so digits of one value share a position whatever the number's length,
 and sums and products of far longer numbers line up (20 digits trained, 100 read). One k for the whole batch, as in the
 authors' code; k = 0 outside training. Numbers longer than training length + start have unmet positions. Positions tell
-nothing of the order of numbers: that is left to causality, so it belongs in a causal model. The positions are a
+nothing of the order of numbers: that is left to causality, so it belongs in a causal model. All encodings of a model
+read them; the authors' FIRE beside a table of them reads plain positions, which a recipe does not offer. They are a
 function of the tokens, f(tokens); position coupling is another such function (see `PositionIds`).
 """
 
