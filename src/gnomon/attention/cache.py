@@ -16,6 +16,7 @@ import torch
 from gnomon.attention.memory import Memory
 from gnomon.errors import BadValue
 from gnomon.layout import Layout
+from gnomon.positions.base import Tables
 from gnomon.shapes import Bool, Float, Int
 
 
@@ -37,6 +38,7 @@ class Cache(ABC):
         self._next: Layout | None = None  # of a forward under way
         self._fresh: dict[int, tuple[Float, Float]] = {}
         self._fresh_state: dict[int, Float] = {}
+        self._tables: dict[int, Tables] = {}
 
     def __len__(self) -> int:
         """Slots held now."""
@@ -72,6 +74,12 @@ class Cache(ABC):
         if layer not in self._recalled:
             self._recalled[layer] = make()
         return self._recalled[layer]
+
+    def tables(self, layer: int, make: Callable[[], Tables]) -> Tables:
+        """What this layer makes of its encoding's tables, by weights that stay while tokens are held: made once."""
+        if layer not in self._tables:
+            self._tables[layer] = make()
+        return self._tables[layer]
 
     @abstractmethod
     def fresh(self) -> "Cache":

@@ -171,10 +171,27 @@ class MultiHeadAttention(nn.Module):
         self, x: Float, position: PositionEncoding, tables: Tables, at: Layout, layer: int, cache: Cache | None
     ) -> Content:
         """What an encoding that acts in attention reads besides queries and keys; its states enter the cache."""
-        tables = position.project(tables, self.queries, lambda y: share_heads(self.keys(y), self.n_heads))
-        state = position.state(x, tables, at, None if cache is None else cache.held(layer))
+
+        made = self._projected(position, tables, layer, cache)
+        state = position.state(x, made, at, None if cache is None else cache.held(layer))
         held = state if state is None or cache is None else cache.update_state(layer, state)
-        return Content(tables or (), state, held)
+        return Content(made or (), state, held)
+
+    def _projected(self, position: PositionEncoding, tables: Tables, layer: int, cache: Cache | None) -> Tables:
+        """The tables of an encoding once this layer has projected them, which a cache keeps."""
+        if type(position).project is PositionEncoding.project:
+            return tables
+
+        def queries(y: Float) -> Float:
+            return self.queries(y.to(self.q.weight.dtype))
+
+        def keys(y: Float) -> Float:
+            return share_heads(self.keys(y.to(self.k.weight.dtype)), self.n_heads)
+
+        def make() -> Tables:
+            return position.project(tables, queries, keys)
+
+        return make() if cache is None else cache.tables(layer, make)
 
     def _placed(
         self,
