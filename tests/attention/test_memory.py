@@ -38,8 +38,11 @@ def forward_and_backward(position: str, kind: str, kernel: str | None = None) ->
     """The most that one pass over the tokens takes, forward and backward."""
     module = gn.positions.get(position).build(d_model=H * C, d_head=C, n_heads=H, max_positions=T)
     q, k, v = (torch.randn(1, H, T, C, requires_grad=True) for _ in range(3))
-    at = PLACES[kind]
-    return most_bytes(lambda: attend(q, k, v, module, at, at, kernel=kernel).square().sum().backward())
+    at, beside = PLACES[kind], None
+    if module.acts == "attention":  # what a layer hands over besides
+        x, layer = torch.randn(1, T, H * C), gn.MultiHeadAttention(H * C, H)
+        beside = layer.content(x, module, module.of_layer(module.prepare_for(at, at), 0), at, 0, None)
+    return most_bytes(lambda: attend(q, k, v, module, at, at, kernel=kernel, content=beside).square().sum().backward())
 
 
 @pytest.mark.parametrize("kind", PLACES)

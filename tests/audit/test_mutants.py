@@ -44,12 +44,13 @@ def homes(mutant: Mutant) -> list[str]:
 EVERY = set(gn.positions.names())
 ALL_BUT_NONE = EVERY - {"none"}
 ABSOLUTE = {name for name in ALL_BUT_NONE if not gn.positions.encoding(name).relative}
+BY_NUMBER = {name for name in ALL_BUT_NONE if not gn.positions.encoding(name).order_only}
 SHOWN_BY = {
     "left padding is counted": ABSOLUTE,
     "packed positions never restart": ABSOLUTE,
-    "every step at position 0": ALL_BUT_NONE,
-    "decoding skips a position": ALL_BUT_NONE,
-    "evicted tokens are not counted": ALL_BUT_NONE,
+    "every step at position 0": BY_NUMBER,
+    "decoding skips a position": BY_NUMBER,
+    "evicted tokens are not counted": BY_NUMBER,
     "padding is seen": EVERY,
     "documents leak": EVERY,
     "ring buffer read by slot": EVERY,

@@ -77,7 +77,7 @@ def content(
     split = (q,) if beside.q is None else (q, beside.q)
     whole = (k, v, *beside.tables) if beside.k is None else (k, v, *beside.tables, beside.k)
     learned = [*position.parameters(), *([] if settings.sinks is None else [settings.sinks])]
-    longest = max((x.shape[-2] for x in beside.tables if x.dim() > 1), default=0)  # a query is multiplied with all rows
+    longest = max([0, *(x.shape[-2] for x in beside.tables if x.dim() > 1)])  # a query is multiplied with all rows
     return _by_blocks(block, split, whole, at, max(q.shape[1], position.pair_width), learned, longest)
 
 

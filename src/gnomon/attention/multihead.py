@@ -154,7 +154,7 @@ class MultiHeadAttention(nn.Module):
             tables = position.of_layer(position.prepare_for(at, k_at, x.dtype), 0)
         q, (k, v) = self.queries(x), self.keys_values(x)
         q, k = position.query(q, tables), position.key(k, tables)
-        content = self._content(x, position, tables, at, layer, cache) if position.acts == "attention" else None
+        content = self.content(x, position, tables, at, layer, cache) if position.acts == "attention" else None
         if cache is not None:
             k, v = cache.update(layer, k, v)
         done, seen = [], []
@@ -167,7 +167,7 @@ class MultiHeadAttention(nn.Module):
             trace.add_attention(torch.cat(seen, 2))
         return done[0] if len(done) == 1 else torch.cat(done, 1)
 
-    def _content(
+    def content(
         self, x: Float, position: PositionEncoding, tables: Tables, at: Layout, layer: int, cache: Cache | None
     ) -> Content:
         """What an encoding that acts in attention reads besides queries and keys; its states enter the cache."""

@@ -14,6 +14,7 @@ from gnomon.errors import must_be
 from gnomon.models.architectures import build
 from gnomon.models.config import ModelConfig
 from gnomon.models.presets import overlaid, preset
+from gnomon.models.stack import Stack
 
 #: part -> a piece of the parameter's name that tells it; the first that fits
 PARTS: Mapping[str, tuple[str, ...]] = {
@@ -34,12 +35,14 @@ class Plan:
     parts    parameters of each part: tokens, segments, positions, attention, feed_forward, norms, head
     tied     all of them when the head uses the token table; untied: when it has a table of its own
              (source and target of an encoder-decoder share theirs either way, unless source_vocab_size is given)
+    states   numbers that the encoding of each layer that writes keeps of a token, besides its key and value
     """
 
     config: ModelConfig
     parts: Mapping[str, int]
     tied: int
     untied: int
+    states: tuple[int, ...] = ()
 
     @property
     def total(self) -> int:
@@ -54,9 +57,12 @@ class Plan:
 
     @property
     def numbers_per_token(self) -> int:
-        """What one token leaves in the cache: a key and a value of each key/value head in each layer that writes. A
-        token of an encoder-decoder's source leaves as many; an encoder keeps nothing."""
-        return 0 if self.config.architecture == "encoder-only" else self.config.depth * self._numbers_per_layer
+        """What one token leaves in the cache: a key and a value of each key/value head in each layer that writes, and
+        what encodings keep. A token of an encoder-decoder's source leaves as many keys and values; an encoder keeps
+        nothing."""
+        if self.config.architecture == "encoder-only":
+            return 0
+        return self.config.depth * self._numbers_per_layer + sum(self.states)
 
     @property
     def _numbers_per_layer(self) -> int:
@@ -65,12 +71,14 @@ class Plan:
         return 2 * heads * head_width(c.d_model, c.n_heads, c.d_head)
 
     def cache_bytes(self, context: int, dtype: torch.dtype = torch.float32, batch: int = 1) -> int:
-        """Bytes of keys and values after `context` tokens; a layer with a window needs no more than it keeps."""
+        """Bytes of keys, values and states (8 a number) after `context` tokens; a layer with a window needs no more
+        than it keeps."""
         c = self.config
         if c.architecture == "encoder-only":
             return 0
-        held = sum(context if w is None else min(context, w + c.sink_tokens) for w in c.windows(c.depth))
-        return batch * held * self._numbers_per_layer * dtype.itemsize
+        held = [context if w is None else min(context, w + c.sink_tokens) for w in c.windows(c.depth)]
+        states = sum(n * numbers for n, numbers in zip(held, self.states, strict=False))
+        return batch * (sum(held) * self._numbers_per_layer * dtype.itemsize + 8 * states)
 
     def contexts(self) -> list[int]:
         """Context lengths worth a row: 1024, 4096, ... 131072, or as far as a learned table reaches."""
@@ -94,7 +102,16 @@ def plan(config: ModelConfig | str, **changes: Any) -> Plan:
         config = ModelConfig.from_dict(overlaid(config.to_dict(), changes))
     counts = {tied: _count(replace(config, tied=tied)) for tied in (True, False)}
     parts = counts[config.tied]
-    return Plan(config, parts, *(sum(counts[tied].values()) for tied in (True, False)))
+    tied, untied = (sum(counts[tied].values()) for tied in (True, False))
+    return Plan(config, parts, tied, untied, _states(config))
+
+
+def _states(config: ModelConfig) -> tuple[int, ...]:
+    """What the encoding of each layer keeps of a token."""
+    with torch.device("meta"):
+        model = build(config)
+    *_, last = (part for part in model.children() if isinstance(part, Stack))
+    return tuple(last.position_of(n).state_width for n in range(config.depth))
 
 
 def _count(config: ModelConfig) -> dict[str, int]:

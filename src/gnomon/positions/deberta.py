@@ -134,8 +134,10 @@ class DeBERTa(PositionEncoding):
         s = q.x @ k.x.transpose(-1, -2)
         if self.c2p:
             s = s + take(q.x @ left.pop(0).transpose(-1, -2), row)
-        if self.p2c:
-            s = s + take(k.x @ left.pop(0).transpose(-1, -2), row.transpose(-1, -2)).transpose(-1, -2)
+        if self.p2c and row.shape[2] == 1:  # one query: of each key's products one is needed
+            s = s + (k.x * left[0][0, :, row[:, 0, 0]].transpose(0, 1)).sum(-1)[:, :, None]
+        elif self.p2c:
+            s = s + take(k.x @ left[0].transpose(-1, -2), row.transpose(-1, -2)).transpose(-1, -2)
         return s * (scale / (1 + self.c2p + self.p2c) ** 0.5)
 
     def describe(self, trained: int | None = None) -> list[str]:
