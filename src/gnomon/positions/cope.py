@@ -29,6 +29,11 @@ class CoPE(PositionEncoding):
 
     name = "cope"
     paper = "Golovneva et al. 2024, arXiv:2405.18719"
+    cite = """@misc{golovneva2024contextual,
+      title = {Contextual Position Encoding: Learning to Count What's Important},
+      author = {Golovneva, Olga and Wang, Tianlu and Weston, Jason and Sukhbaatar, Sainbayar},
+      year = {2024}, eprint = {2405.18719}, archivePrefix = {arXiv}, url = {https://arxiv.org/abs/2405.18719},
+    }"""
     acts = "attention"
     relative = True
     order_only = True

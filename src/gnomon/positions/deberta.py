@@ -33,6 +33,12 @@ class DeBERTa(PositionEncoding):
 
     name = "deberta"
     paper = "He et al. 2021, arXiv:2006.03654"
+    cite = """@misc{he2021deberta,
+      title = {{DeBERTa}: Decoding-enhanced {BERT} with Disentangled Attention},
+      author = {He, Pengcheng and Liu, Xiaodong and Gao, Jianfeng and Chen, Weizhu},
+      year = {2021}, eprint = {2006.03654}, archivePrefix = {arXiv}, url = {https://arxiv.org/abs/2006.03654},
+    }"""
+    used_by = "DeBERTa, mDeBERTa"
     acts = "attention"
     relative = True
     extrapolation = "rises slowly, far order is lost"

@@ -30,6 +30,12 @@ class FoX(PositionEncoding):
 
     name = "fox"
     paper = "Lin et al. 2025, arXiv:2503.02130"
+    cite = """@misc{lin2025forgetting,
+      title = {Forgetting Transformer: Softmax Attention with a Forget Gate},
+      author = {Lin, Zhixuan and Nikishin, Evgenii and He, Xu Owen and Courville, Aaron},
+      year = {2025}, eprint = {2503.02130}, archivePrefix = {arXiv}, url = {https://arxiv.org/abs/2503.02130},
+    }"""
+    used_by = "the authors' models"
     acts = "attention"
     relative = True
     order_only = True

@@ -32,6 +32,13 @@ class TransformerXL(PositionEncoding):
 
     name = "transformer-xl"
     paper = "Dai et al. 2019, arXiv:1901.02860"
+    cite = """@misc{dai2019transformerxl,
+      title = {Transformer-{XL}: Attentive Language Models Beyond a Fixed-Length Context},
+      author = {Dai, Zihang and Yang, Zhilin and Yang, Yiming and Carbonell, Jaime and Le, Quoc V.
+                and Salakhutdinov, Ruslan},
+      year = {2019}, eprint = {1901.02860}, archivePrefix = {arXiv}, url = {https://arxiv.org/abs/1901.02860},
+    }"""
+    used_by = "Transformer-XL, XLNet"
     acts = "attention"
     relative = True
     extrapolation = "rises slowly"
