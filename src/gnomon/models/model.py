@@ -48,7 +48,7 @@ class Model(nn.Module):
         if self.recipe is not None:
             self.recipe.check()  # and whether tables are long enough for all positions that it gives
             last = self.recipe.reach(1) - 1
-            self.check(Layout.placed([last if self.recipe.whole else last + 0.5], "cpu"))
+            self._check(Layout.placed([last if self.recipe.whole else last + 0.5], "cpu"))
 
     __signature__ = OfTheClass(__init__)  # help() shows the settings
 
@@ -120,8 +120,13 @@ class Model(nn.Module):
         return self.recipe.train(ids, at) if self.training else self.recipe.read(ids, at)
 
     def check(self, at: Layout) -> None:
-        """Raise BadValue if an encoding has no meaning at these positions, before anything is computed."""
+        """Raise BadValue if an encoding has no meaning at these positions, before anything is computed. Where a recipe
+        says where tokens sit, that is known only with the tokens, and checked when they are read."""
         check_layouts(at=at)
+        if self.recipe is None or not self.recipe.in_reading:
+            self._check(at)
+
+    def _check(self, at: Layout) -> None:
         for position in self.encodings():
             position.check(at)
 

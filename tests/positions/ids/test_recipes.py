@@ -242,6 +242,16 @@ def test_positions_may_be_any_function_of_the_tokens(coupling):
             torch.testing.assert_close(model(ids[:, t - 1 : t], cache=cache)[:, 0], model(ids[:, :t])[:, -1])
 
 
+def test_a_text_may_be_longer_than_a_table_of_places_within_numbers():
+    """Only where tokens are said to sit must have a row: 40 tokens, whose numbers have 12 digits at most."""
+    position = get("learned", max_positions=24, positions=gn.positions.Abacus(start=9, digits=(1, 2)))
+    model = gn.DecoderOnly(30, 16, 1, 2, position=position).eval()
+    [written] = model.generate([[1, 2, 3] * 10], max_new_tokens=9, eos_ids=None, strategy=gn.Sample(), seed=0)
+    assert len(written.ids) == 9
+    with pytest.raises(gn.BadValue, match="hold 24 rows"):
+        model(torch.ones(1, 30, dtype=torch.long))
+
+
 def test_the_documents_of_a_layout_are_counted():
     at = gn.Layout.packed([[3, 2], [4]])
     told = documents(at)
