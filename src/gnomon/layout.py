@@ -33,6 +33,7 @@ class Layout:
             alike, without padding, and that pos and step each count up by one
     coords  (B, T, A) of tokens that sit at several coordinates (row and column of a picture; time, row and column);
             None where every coordinate is the position, as of text. Encodings with axes read `axes(A)`
+    newest, notes   of a cache during one forward: the last tokens, which look at these, and what layers make of both
     """
 
     pos: Int
@@ -41,6 +42,8 @@ class Layout:
     length: Int
     kind: Kind = "custom"
     coords: Int | None = None
+    newest: "Layout | None" = None
+    notes: dict[Any, Any] | None = None
 
     # ------------------------------------------------------------------ constructors
 
@@ -314,7 +317,6 @@ class Layout:
         return shown_cells(pos.tolist(), doc[:rows, :columns].tolist(), more)
 
     # ------------------------------------------------------------------ growing
-
     def then(self, n: int) -> "Layout":
         """The next n tokens of each row's last document (an empty row starts one), as a layout of shape (B, n)."""
         if not torch.compiler.is_compiling():

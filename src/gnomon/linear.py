@@ -13,7 +13,7 @@ _KIND = {dtype: kind for kind, dtype in STORED_AS.items() if dtype.is_floating_p
 def linear(x: Float, weight: Tensor | Stored, bias: Float | None = None) -> Float:
     """x (..., C) W^T + b, (..., out): what `torch.nn.functional.linear` means. Of half precision sums are float32."""
     if isinstance(weight, Stored):
-        return weight(x, bias)  # type: ignore[no-any-return]
+        return weight(x, bias)
     y = None
     if x.dtype == weight.dtype and (kind := _KIND.get(x.dtype)) is not None:
         wide_bias = bias if bias is None or kind == "float32" else bias.float()

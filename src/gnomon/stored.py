@@ -85,7 +85,7 @@ def unpack(blocks: Tensor, kind: Kind) -> Float:
     """Stored rows (..., stored width) as float32 (..., in)."""
     if kind not in _GGUF:
         return blocks.float()
-    parts = blocks.unflatten(-1, (-1, 34 if kind == "int8" else 18))
+    parts = blocks.view(*blocks.shape[:-1], -1, 34 if kind == "int8" else 18)
     scale = parts[..., :2].contiguous().view(torch.float16).float()
     if kind == "int8":
         numbers = parts[..., 2:].contiguous().view(torch.int8)

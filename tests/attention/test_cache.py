@@ -216,7 +216,7 @@ def test_a_model_makes_the_cache_it_can_use():
     assert isinstance(model.cache(), GrowingCache)
     assert model.cache("preallocated", capacity=7).capacity == 7
     assert (model.cache("rolling", rollback=2).window, model.cache("rolling", rollback=2).rollback) == (5, 2)
-    with pytest.raises(BadValue, match="build it with window"):
+    with pytest.raises(BadValue, match="build the model with window"):
         gn.DecoderOnly(11, 16, 1, 2).cache("rolling")
     with pytest.raises(BadValue, match="did you mean 'growing'"):
         model.cache("growin")

@@ -4,6 +4,7 @@ That every kernel equals the dense definition, forward and backward, on every la
 """
 
 import warnings
+from dataclasses import replace
 
 import pytest
 import torch
@@ -30,7 +31,7 @@ EXPECTED = {
     "window": ("toeplitz", "toeplitz"),
     "bidirectional window": ("toeplitz", "toeplitz"),
     "chunk after a cache": ("toeplitz", "toeplitz"),
-    "one token after a cache": ("toeplitz", "toeplitz"),
+    "one token after a cache": ("plain", "toeplitz"),
     "left padding": ("blocked", "blocked"),
     "one token after left padding": ("blocked", "blocked"),
     "packed": ("blocked", "blocked"),
@@ -306,3 +307,60 @@ def test_gradients_of_a_learned_bias_are_those_of_the_dense_form_in_stretches(ca
             found.append([out.detach(), q.grad, k.grad, v.grad, module.weight.grad])
         for fast, right in zip(*found, strict=True):
             torch.testing.assert_close(fast, right)
+
+
+@pytest.mark.parametrize("name", ["rope", "alibi", "t5"])
+@pytest.mark.parametrize("window", [None, 4])
+def test_a_step_over_a_cache_asks_each_mask_once_and_plain_attention_for_none(name, window, monkeypatch):
+    """Ten layers, one token after another: what depends on the layout alone is made at most once a step."""
+    made = []
+    whole = distances.distance_vector
+    monkeypatch.setattr(distances, "distance_vector", lambda *given: made.append(1) or whole(*given))
+    model = gn.DecoderOnly(
+        vocab_size=20, d_model=16, n_layers=10, n_heads=4, n_kv_heads=2, position=name, window=window
+    ).eval()
+    ids, cache = torch.randint(0, 20, (1, 9)), model.cache()
+    with torch.no_grad():
+        want = model(ids)
+        for i in range(9):
+            made.clear()
+            with watch() as ran:
+                got = model(ids[:, i : i + 1], cache=cache)
+            torch.testing.assert_close(got[:, 0], want[:, i])
+            needed = name != "rope" or (window is not None and i >= window)
+            assert set(ran) == {"toeplitz" if needed else "plain"}
+            assert len(made) == (0 if not needed else 1 if i else 10)  # of a cache that is empty nothing is noted
+
+
+def test_two_parts_of_one_forward_do_not_share_a_mask():
+    """What is noted is for the newest tokens of a cache, as one object; a part of them is another."""
+    at, q, k = Layout.dense(1, 6), torch.randn(1, 2, 2, 8), torch.randn(1, 2, 6, 8)
+    alibi = gn.positions.get("alibi").build(n_heads=2, d_head=8, d_model=16)
+    seen = replace(at, newest=at, notes={})
+    with torch.no_grad():
+        for part in (slice(0, 2), slice(2, 4), slice(4, 6)):
+            here = at.tokens(part)
+            torch.testing.assert_close(
+                attend(q, k, k, alibi, here, seen), attend(q, k, k, alibi, here, at, kernel="dense")
+            )
+
+
+@pytest.mark.parametrize("name", ["none", "alibi", "kerple"])
+@pytest.mark.parametrize("padded", [False, True])
+def test_gradients_of_one_query_with_shared_keys_are_those_of_the_dense_form(name, padded):
+    mask = torch.tensor([[0, 1, 1, 1, 1], [1, 1, 1, 1, 1]])
+    k_at = Layout.padded(mask) if padded else Layout.dense(2, 5)
+    at = k_at.tokens(slice(4, None))
+    module = get(name).build(n_heads=4, d_head=8, d_model=32).double()
+    found = []
+    for kernel in (None, "dense"):
+        torch.manual_seed(0)
+        q, k, v = (
+            torch.randn(2, n, t, 8, dtype=torch.float64, requires_grad=True) for n, t in ((4, 1), (2, 5), (2, 5))
+        )
+        module.zero_grad()
+        out = attend(q, k, v, module, at, replace(k_at, newest=at, notes={}), kernel=kernel)
+        out.square().sum().backward()
+        found.append([out.detach(), q.grad, k.grad, v.grad, *(p.grad for p in module.parameters())])
+    for fast, right in zip(*found, strict=True):
+        torch.testing.assert_close(fast, right)

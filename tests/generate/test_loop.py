@@ -404,7 +404,7 @@ def test_a_cache_of_other_rows_is_refused(tiny):
         ({"strategy": "beam"}, "strategy must be an object such as Greedy(), Sample(0.8) or Beam(4), got 'beam'"),
         ({"top_logprobs": 65}, "top_logprobs counts tokens, from 0 to the 64 of the vocabulary"),
         ({"cache": "growin"}, "unknown cache 'growin': did you mean 'growing'?"),
-        ({"cache": "rolling"}, "a rolling cache forgets tokens"),
+        ({"cache": "rolling"}, "a rolling cache drops tokens"),
     ],
 )
 def test_a_setting_that_cannot_be_right_is_refused(tiny, settings, says):

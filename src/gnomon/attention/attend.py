@@ -119,7 +119,8 @@ def attention(
     if not torch.compiler.is_compiling() and (ran := _watched.get()) is not None:  # it would break the graph
         ran.append(name)
     q, k, v = _cleared(q, at), _cleared(k, k_at), _cleared(v, k_at)
-    k, v = share_heads(k, q.shape[1]), share_heads(v, q.shape[1])
+    if q.shape[2] > 1 or name not in kernels.GROUPED:
+        k, v = share_heads(k, q.shape[1]), share_heads(v, q.shape[1])
     width, settings = v.shape[-1], replace(settings, scale=settings.scale_of(q))  # before columns are added
     if name not in ("dense", "content"):
         q, k, v = _of_one_width(q, k, v)
@@ -203,14 +204,16 @@ def lacking(kernel: str, position: PositionEncoding, at: Layout, k_at: Layout, s
     biased, both_dense = position.acts == "score", at.kind == k_at.kind == "dense"
     fused, unmasked = kernel not in ("dense", "content"), kernel in ("plain", "causal")
     only_dense = unmasked or kernel == "toeplitz"
+    last = at.shape[1] == 1 and at in (k_at, k_at.newest)  # one token, the last: nothing is after it
+    near = last and settings.window is not None and k_at.shape[1] <= settings.window
     rules = (
         (fused and position.acts == "attention", f"the scores that {position.name} defines"),
         (fused and settings.softcap is not None, "a soft cap"),
         (fused and settings.sinks is not None, "sinks"),
         (only_dense and not both_dense, "padding, packing or gaps: both layouts must be dense"),
         (unmasked and biased, f"the bias of {position.name}"),
-        (unmasked and settings.window is not None, "a window"),
-        (kernel == "plain" and settings.causal, "a causal mask"),
+        (unmasked and settings.window is not None and not near, "a window"),
+        (kernel == "plain" and settings.causal and not last, "a causal mask"),
         (kernel == "causal" and not settings.causal, "attention to both sides"),
         (kernel == "causal" and at is not k_at, "queries and keys that are not one Layout"),
         (kernel == "toeplitz" and biased and not position.relative, f"the bias of {position.name}, which is absolute"),

@@ -20,6 +20,11 @@ from gnomon.positions.base import Tables
 from gnomon.shapes import Bool, Float, Int
 
 
+def _ending_with(newest: Layout, whole: Layout) -> Layout:
+    """All tokens of a forward in which the newest of them look at all, and what layers note of that."""
+    return whole if torch.compiler.is_compiling() else replace(whole, newest=newest, notes={})
+
+
 class Cache(ABC):
     """What the kinds share. `at` is the Layout of the committed tokens, None while empty.
 
@@ -54,7 +59,8 @@ class Cache(ABC):
         """The Layout of held and new tokens together, which the new queries may attend to. Stores nothing yet."""
         if self.at is not None and self.at.shape[0] != at.shape[0]:
             raise BadValue(f"the cache holds {self.at.shape[0]} rows, the new tokens have {at.shape[0]}")
-        self._next, self._fresh, self._fresh_state = (at if self.at is None else self.at.cat(at)), {}, {}
+        self._next = at if self.at is None else _ending_with(at, self.at.cat(at))
+        self._fresh, self._fresh_state = {}, {}
         return self._next
 
     @abstractmethod

@@ -6,7 +6,8 @@ import torch
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from gnomon.attention.dense import AttentionSettings
+from gnomon.attention.dense import AttentionSettings, share_heads
+from gnomon.attention.fused import fused, once
 from gnomon.layout import Layout
 from gnomon.positions.base import PositionEncoding, wide
 from gnomon.shapes import Float
@@ -26,9 +27,11 @@ def toeplitz(
     """
     narrow = q.dtype
     q, k, v = (x.to(wide(x.dtype)) for x in (q, k, v))
-    by_distance = distance_vector(position, at, k_at, settings, q.shape[1], q.dtype)
+    key = (id(position), settings.causal, settings.window, q.shape[1], q.dtype)
+    by_distance = once(k_at, at, key, lambda: distance_vector(position, at, k_at, settings, q.shape[1], q.dtype))
     seen = _Seen(q.shape[2], k.shape[2], settings, at is k_at)
     if by_distance.requires_grad and torch.is_grad_enabled():
+        k, v = share_heads(k, q.shape[1]), share_heads(v, q.shape[1])
         out = _LearnedToeplitz.apply(q, k, v, by_distance, settings.scale_of(q), seen)  # type: ignore[no-untyped-call]
     else:
         out = _by_stretches(q, k, v, by_distance, settings.scale_of(q), seen)
@@ -68,7 +71,7 @@ def _by_stretches(q: Float, k: Float, v: Float, by_distance: Float, scale: float
     for queries, keys in seen.stretches(STRETCH):
         mask = seen.matrix(by_distance, queries, keys)[None]
         here = (q[:, :, queries].flip(2), k[:, :, keys], v[:, :, keys])
-        parts.append(F.scaled_dot_product_attention(*here, attn_mask=mask, scale=scale).flip(2))
+        parts.append(fused(*here, mask, scale).flip(2))
     return parts[0] if len(parts) == 1 else torch.cat(parts, 2)
 
 

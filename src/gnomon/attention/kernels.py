@@ -13,10 +13,12 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import get_device_states, set_device_states
 
 from gnomon.attention.dense import AttentionSettings, Content, dense
+from gnomon.attention.fused import fused, once
 from gnomon.layout import Layout, sees, visible
 from gnomon.positions.base import PositionEncoding, wide
-from gnomon.shapes import Float
+from gnomon.shapes import Bool, Float
 
+GROUPED = ("plain", "toeplitz", "blocked")  #: kernels that take keys and values of fewer heads where there is one query
 BLOCK = 2**24  #: most numbers that a mask or score matrix of one block of queries may hold; 64 MiB of float32
 
 
@@ -24,7 +26,7 @@ def plain(
     q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, settings: AttentionSettings
 ) -> Float:
     """Every query sees every key and nothing is added: no mask at all."""
-    return F.scaled_dot_product_attention(q, k, v, scale=settings.scale_of(q))
+    return fused(q, k, v, None, settings.scale_of(q))
 
 
 def causal(
@@ -41,16 +43,18 @@ def blocked(
 
     def block(split: Parts, whole: Parts, at: Layout) -> Float:
         (q,), (k, v), narrow = split, whole, split[0].dtype
+        if position.acts == "score":
+            q, k, v = (x.to(wide(x.dtype)) for x in (q, k, v))
+        key = (id(position), settings.causal, settings.window, settings.sink_tokens, q.shape[1], q.dtype)
+        mask, blind = once(k_at, at, key, lambda: mask_of(at, q.shape[1], q.dtype))
+        out = fused(q, k, v, mask, settings.scale_of(q), settings.dropout)
+        return out.masked_fill(blind, 0.0).to(narrow)
+
+    def mask_of(at: Layout, n_heads: int, dtype: torch.dtype) -> tuple[Float, Bool]:
         ok = visible(at.one_row(), k_at.one_row(), settings.causal, settings.window, settings.sink_tokens)
         blind = ~ok.any(-1, keepdim=True)  # queries that see nothing: they look anywhere, and the answer is dropped
         mask = ok | blind
-        if position.acts == "score":
-            q, k, v = (x.to(wide(x.dtype)) for x in (q, k, v))
-            mask = position.add_bias(mask, at, k_at, q.shape[1], q.dtype)
-        out = F.scaled_dot_product_attention(
-            q, k, v, attn_mask=mask, dropout_p=settings.dropout, scale=settings.scale_of(q)
-        )
-        return out.masked_fill(blind, 0.0).to(narrow)
+        return position.add_bias(mask, at, k_at, n_heads, dtype) if position.acts == "score" else mask, blind
 
     heads = q.shape[1] if position.acts == "score" or settings.dropout else 1
     return _by_blocks(block, (q,), (k, v), at, max(heads, position.pair_width), position.parameters())

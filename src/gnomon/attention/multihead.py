@@ -226,7 +226,9 @@ class MultiHeadAttention(nn.Module):
         content: Content | None = None,
     ) -> Float:
         """Attention with this module's settings, heads joined and projected: (B, T, D)."""
-        settings = replace(self.settings, sinks=self.sinks, dropout=self.dropout if self.training else 0.0)
+        settings, dropout = self.settings, self.dropout if self.training else 0.0
+        if self.sinks is not None or dropout:
+            settings = replace(settings, sinks=self.sinks, dropout=dropout)
         y = attention(q, k, v, position, at, k_at, settings, content=content)
         return self.out(y.transpose(1, 2).flatten(2))
 

@@ -17,7 +17,7 @@ from gnomon.errors import BadValue, checked, must_be
 from gnomon.kinds import Setting
 from gnomon.linear import linear
 from gnomon.shapes import Float
-from gnomon.stored import Stored, check_whole
+from gnomon.stored import check_whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +69,7 @@ class Tied(nn.Module):
             self._owner = (new,)
 
     @property
-    def weight(self) -> nn.Parameter | Stored:
+    def weight(self) -> nn.Parameter:
         """The embedding's own Parameter."""
         return self.table.weight
 
@@ -117,7 +117,7 @@ class Untied(nn.Module):
         if vocab_size < 1 or d_model < 1:
             raise BadValue(f"vocab_size and d_model must be at least 1, got {vocab_size} and {d_model}")
         self.std, self.scale, self.softcap = std, scale, softcap
-        self.weight: nn.Parameter | Stored = nn.Parameter(torch.empty(vocab_size, d_model))
+        self.weight = nn.Parameter(torch.empty(vocab_size, d_model))
         self.bias = nn.Parameter(torch.zeros(vocab_size)) if bias else None
         nn.init.normal_(self.weight, std=std)
 

@@ -87,7 +87,7 @@ class TokenEmbedding(nn.Module):
         self.rounds = scale == "rounded sqrt"
         check_std(std)
         self.scale, self.std = scale_and_std(scale, std, d_model)
-        self.weight: nn.Parameter | Stored = nn.Parameter(torch.empty(vocab_size, width))
+        self.weight = nn.Parameter(torch.empty(vocab_size, width))
         self.widen = nn.Linear(width, d_model, bias=False) if width < d_model else None
         self.reset_parameters()
 
@@ -119,8 +119,8 @@ class TokenEmbedding(nn.Module):
 
     def rows(self, ids: Int) -> Float:
         """The rows of these ids, (B, T, width of the table)."""
-        if isinstance(self.weight, Stored):
-            return self.weight.rows(ids)
+        if isinstance(stored := self._modules.get("weight"), Stored):  # where a Parameter was before
+            return stored.rows(ids)
         return F.embedding(ids, self.weight, self.padding_id)
 
     def unembed(self, h: Float) -> Float:

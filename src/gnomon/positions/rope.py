@@ -121,7 +121,7 @@ class RoPE(PositionEncoding):
         r = r.to(wide(x.dtype))
         if self.pairing == "half":
             a, b = r.chunk(2, -1)
-            turned = torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
+            turned = torch.cat([torch.addcmul(a * cos, b, sin, value=-1), torch.addcmul(b * cos, a, sin)], -1)
         else:
             a, b = r[..., 0::2], r[..., 1::2]
             turned = torch.stack([a * cos - b * sin, b * cos + a * sin], -1).flatten(-2)

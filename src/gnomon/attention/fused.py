@@ -1,0 +1,41 @@
+"""What fused kernels share: torch's own attention under a mask, and what layers of one forward make only once."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import torch
+from torch.nn import functional as F
+
+from gnomon.layout import Layout
+from gnomon.shapes import Float
+
+T = TypeVar("T")
+
+
+def fused(q: Float, k: Float, v: Float, mask: Float | None, scale: float, dropout: float = 0.0) -> Float:
+    """torch's own attention under a mask (B or 1, H or 1, T, S). Of one query (T = 1) the heads that share keys and
+    values are rows of one product with them, which spares copies of both."""
+    (B, H, n, C), K = q.shape, k.shape[1]
+    if K < H:
+        assert n == 1
+        q = q.reshape(B, K, H // K, C)
+        if mask is not None and mask.shape[1] > 1:
+            mask = mask.reshape(mask.shape[0], K, H // K, mask.shape[3])
+    out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout, scale=scale)
+    return out if K == H else out.reshape(B, H, n, v.shape[3])
+
+
+def once(k_at: Layout, at: Layout, key: Any, make: Callable[[], T]) -> T:
+    """What `make` makes of the layouts of all tokens and of the newest one: once a forward, where no gradient is kept.
+
+    Of several new tokens every layer makes it anew: it would be large.
+    """
+    alone = at is k_at.newest and at.shape[1] == 1
+    if not alone or k_at.notes is None or torch.is_grad_enabled() or torch.compiler.is_compiling():
+        return make()
+    if key not in k_at.notes:
+        k_at.notes[key] = make()
+    return k_at.notes[key]  # type: ignore[no-any-return]
+
+
+__all__ = ["fused", "once"]
