@@ -35,7 +35,7 @@ def once(k_at: Layout, at: Layout, key: Any, make: Callable[[], T]) -> T:
         return make()
     if key not in k_at.notes:
         k_at.notes[key] = make()
-    return k_at.notes[key]  # type: ignore[no-any-return]
+    return k_at.notes[key]
 
 
 __all__ = ["fused", "once"]
