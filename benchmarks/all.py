@@ -18,7 +18,7 @@ its median, and in brackets its quartiles. Milliseconds are medians too, but the
 
 SECTIONS = {
     "encodings": "What an encoding costs in a training step of the same small model, against no position at all.",
-    "attention": "Biases of distance through one vector of distances, and ALiBi as a dense T x T bias, against plain causal attention.",
+    "attention": "Biases of distance, and ALiBi as a dense T x T bias, against plain causal attention.",
     "training": "A training step against the same model written with `torch.nn.TransformerEncoder`.",
     "parallel": "A Transformer reads all positions at once; writing goes one after another.",
     "loading": "A model of 135 M parameters from its folder: weights are mapped, or converted one by one.",
