@@ -532,8 +532,8 @@ def test_a_task_of_your_own_is_trained_resumed_and_measured_by_its_module(folder
 @pytest.mark.timeout(1800)
 def test_a_small_number_translator_is_trained_asked_and_measured(folder):
     """From the command to held-out numbers that are right to the letter."""
-    small = ["--set", "model.d_model=64", "--set", "numbers.limit=10000", "--set", "numbers.count=100"]
-    result = run("--task", "numbers", *small, "--steps", 800, "-o", "run", "--quiet")
+    small = ["--set", "model.d_model=64", "--set", "numbers.limit=2000", "--set", "numbers.count=100"]
+    result = run("--task", "numbers", *small, "--steps", 550, "-o", "run", "--quiet")
     assert result.exit_code == 0, result.output
     measured = CliRunner().invoke(cli, ["eval", "run", "--json", "--quiet"])
     found = json.loads(measured.stdout)
