@@ -3,7 +3,8 @@
     python examples/boards.py --steps 400 --position axial-rope     (about a minute on one core; then try rope, or none)
 
 A board is a grid of tokens, a class token before them: `Layout.grid(5, 5, before=1)` says where each of them sits. An
-encoding with axes reads rows and columns; one without reads the board as a line, in reading order.
+encoding with axes reads rows and columns; one without reads the board as a line, in reading order. Afterwards it is also
+asked about boards of another shape, 4 x 6, where a row is not five tokens long.
 """
 
 import argparse
@@ -13,24 +14,24 @@ from torch.nn.functional import cross_entropy
 
 import gnomon as gn
 
-SIDE, LINE = 5, 3
+LINE, TRAINED, OTHER = 3, (5, 5), (4, 6)
 EMPTY, NOUGHT, CROSS, CLASS = range(4)
 
 
-def boards(n: int, rng: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
-    """n boards (n, 1 + SIDE * SIDE), each after a class token, and whether noughts have a line of three: half have."""
-    cells = torch.randint(3, (8 * n, SIDE, SIDE), generator=rng)
+def boards(n: int, rng: torch.Generator, shape: tuple[int, int] = TRAINED) -> tuple[torch.Tensor, torch.Tensor]:
+    """n boards (n, 1 + cells), each after a class token, and whether noughts have a line of three: half have."""
+    cells = torch.randint(3, (8 * n, *shape), generator=rng)
     won = lines(cells == NOUGHT)
     half = [(won == side).nonzero()[: n // 2, 0] for side in (False, True)]
     if min(map(len, half)) < n // 2:
-        return boards(n, rng)
+        return boards(n, rng, shape)
     chosen = torch.cat(half)[torch.randperm(n // 2 * 2, generator=rng)]
     ids = torch.nn.functional.pad(cells[chosen].flatten(1), (1, 0), value=CLASS)
     return ids, won[chosen].long()
 
 
 def lines(mine: torch.Tensor) -> torch.Tensor:
-    """(n,) whether some row, column or diagonal of boards (n, SIDE, SIDE) has three in line."""
+    """(n,) whether some row, column or diagonal of boards (n, height, width) has three in line."""
     rows, squares = mine.unfold(2, LINE, 1), mine.unfold(1, LINE, 1).unfold(2, LINE, 1)
     columns = mine.unfold(1, LINE, 1)
     diagonals = [square.diagonal(dim1=-2, dim2=-1).all(-1) for square in (squares, squares.flip(-1))]
@@ -38,14 +39,14 @@ def lines(mine: torch.Tensor) -> torch.Tensor:
     return torch.stack([part.flatten(1).any(1) for part in found]).any(0)
 
 
-def train(position: str, steps: int, batch: int = 128, seed: int = 0) -> float:
-    """Train an encoder under this encoding; the share of 2000 new boards that it answers rightly."""
+def train(position: str, steps: int, batch: int = 128, seed: int = 0) -> list[float]:
+    """Train an encoder under this encoding; the shares of 2000 new boards of both shapes that it answers rightly."""
     torch.manual_seed(seed)
     rng = torch.Generator().manual_seed(seed)
     model = gn.EncoderOnly(
-        4, 64, 3, 4, position=position, head="classes", n_classes=2, pooling="first", max_positions=1 + SIDE * SIDE
+        4, 64, 3, 4, position=position, head="classes", n_classes=2, pooling="first", max_positions=26
     )
-    at = gn.Layout.grid(SIDE, SIDE, before=1)
+    at = gn.Layout.grid(*TRAINED, before=1)
     optimizer = torch.optim.AdamW(model.parameters(), 2e-3)
     for step in range(steps):
         ids, won = boards(batch, rng)
@@ -55,10 +56,15 @@ def train(position: str, steps: int, batch: int = 128, seed: int = 0) -> float:
         optimizer.step()
         if (step + 1) % 100 == 0:
             print(f"step {step + 1}: loss {loss.item():.3f}")
-    model.eval()
-    ids, won = boards(2000, rng)
-    with torch.no_grad():
-        return float((model(ids, at.expand(len(ids))).argmax(-1) == won).float().mean())
+    return [right(model.eval(), shape, rng) for shape in (TRAINED, OTHER)]
+
+
+@torch.no_grad()
+def right(model: gn.EncoderOnly, shape: tuple[int, int], rng: torch.Generator) -> float:
+    """The share of 2000 new boards of a shape that a model answers rightly."""
+    ids, won = boards(2000, rng, shape)
+    at = gn.Layout.grid(*shape, before=1, batch=len(ids))
+    return float((model(ids, at).argmax(-1) == won).float().mean())
 
 
 if __name__ == "__main__":
@@ -66,4 +72,5 @@ if __name__ == "__main__":
     arguments.add_argument("--position", default="axial-rope")
     arguments.add_argument("--steps", type=int, default=400)
     given = arguments.parse_args()
-    print(f"{given.position}: {100 * train(given.position, given.steps):.1f} % right")
+    square, other = train(given.position, given.steps)
+    print(f"{given.position}: {100 * square:.1f} % right on 5 x 5, {100 * other:.1f} % on 4 x 6")

@@ -109,4 +109,4 @@ def test_a_line_of_three_is_found_wherever_it_lies(boards):
 
 
 def test_the_example_trains(boards, capsys):
-    assert 0.4 < boards.train("axial-rope", steps=2, batch=8) < 0.7
+    assert all(0.3 < share < 0.7 for share in boards.train("axial-rope", steps=2, batch=8))
