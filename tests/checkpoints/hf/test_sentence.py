@@ -83,11 +83,11 @@ def test_a_text_has_the_vector_that_the_modules_give(tmp_path, one, mode, dense,
 
 def test_a_prompt_is_put_before_each_text(tmp_path):
     """The usual one without a name; each by its name; and they are kept."""
-    prompts = {"prompts": {"query": "query: ", "passage": "passage: ", "none": ""}, "default_prompt_name": "passage"}
+    prompts = {"prompts": {"query": "query: ", "passage": "passage: "}, "default_prompt_name": "passage"}
     body = folder_of(BODIES[0], tmp_path / "theirs", "mean_tokens", False, True, prompts)
     ours = load(tmp_path / "theirs")
     for model in (ours, load(save_hf(ours, tmp_path / "hf")), load(save_model(ours, tmp_path / "run"))):
-        for name, before in (("query", "query: "), ("none", ""), (None, "passage: ")):
+        for name, before in (("query", "query: "), (None, "passage: ")):
             texts = [before + text for text in TEXTS]
             want = by_hand(body, tmp_path / "theirs", texts, "mean_tokens", False, True)
             torch.testing.assert_close(sentence_vectors(model, TEXTS, prompt=name), want, atol=2e-5, rtol=1e-5)
