@@ -3,8 +3,8 @@
     python examples/boards.py --steps 400 --position axial-rope     (about a minute on one core; then try rope, or none)
 
 A board is a grid of tokens, a class token before them: `Layout.grid(5, 5, before=1)` says where each of them sits. An
-encoding with axes reads rows and columns; one without reads the board as a line, in reading order. Afterwards it is also
-asked about boards of another shape, 4 x 6, where a row is not five tokens long.
+encoding with axes reads rows and columns; one without reads the board as a line, in reading order. Afterwards it is
+asked about boards of another shape too, 4 x 6, where a row is not five tokens long.
 """
 
 import argparse
