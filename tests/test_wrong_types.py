@@ -319,11 +319,8 @@ CALLS: Mapping[str, Callable[[], Call]] = {
     "pull": plain(pull, name="unpublished"),
     "save_model": lambda: (gn.save_model, {"folder": "saved", "model": decoder(), "tokenizer": None}),
     "save_hf": lambda: (gn.save_hf, {"model": small_llama(), "folder": "written", "family": None}),
-    "audit.LAWS": plain(gn.audit.LAWS["shift invariance"], subject=gn.audit.Subject.of("alibi")),
-    "audit.judge": plain(
-        gn.audit.judge, law=gn.audit.LAWS["shift invariance"], subjects=[gn.audit.Subject.of("alibi")]
-    ),
-    "audit.Subject.of": plain(gn.audit.Subject.of, name="alibi"),
+    "audit.LAWS": lambda: (gn.audit.LAWS["shift"], {"target": gn.audit.target(decoder())}),
+    "audit.SmallModel.of": plain(gn.audit.SmallModel.of, name="alibi"),
 }
 
 
@@ -385,7 +382,7 @@ def test_a_natural_wrong_type_is_an_error_of_ours(name, tmp_path, monkeypatch):
         (lambda: gn.attend(Q, Q, Q, of("rope"), MASK, MASK), r"k_at must be a Layout.*padded\(mask\)"),
         (lambda: gn.attend(Q[0], Q, Q), r"q must be a floating-point tensor, \(batch, heads, tokens, d_head\)"),
         (lambda: gn.InputLayer(9, 4)(torch.tensor([[1]]), [5]), "at must be a Layout"),
-        (lambda: gn.audit.LAWS["shift invariance"]("rope"), r'gn\.audit\.Subject\.of\("rope"\)'),
+        (lambda: gn.audit.LAWS["shift"]("rope"), r"gn\.audit\.target\(model\)"),
         (lambda: gn.Beam(1.5), "width must be a whole number, got 1.5"),
         (lambda: decoder().generate("x", seed="x"), "a seed must be a whole number, got 'x'"),
         (lambda: decoder().generate("x", strategy="greedy"), r"strategy must be an object such as Greedy\(\)"),

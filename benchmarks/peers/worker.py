@@ -18,7 +18,7 @@ import torch
 
 import gnomon as gn
 
-TOLD = ("law", "verdict", "error", "tolerance", "where", "smallest", "note", "link")
+ARGUMENTS = ("law", "verdict", "error", "tolerance", "where", "smallest", "note", "link")
 
 
 def asked(case: Any) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def asked(case: Any) -> dict[str, Any]:
     except Exception as raised:
         return {"raised": f"{type(raised).__name__}: {' '.join(str(raised).split())[:200]}"}
     report = gn.audit(model).as_dict()
-    return {"target": report["target"], "findings": [{key: f[key] for key in TOLD} for f in report["findings"]]}
+    return {"target": report["target"], "findings": [{key: f[key] for key in ARGUMENTS} for f in report["findings"]]}
 
 
 def main() -> None:

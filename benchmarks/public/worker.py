@@ -16,7 +16,7 @@ from language_models import nanogpt  # its import enters its cases, as that of t
 from translators import jadore
 
 import gnomon as gn
-from gnomon.audit.outside.adapters import target
+from gnomon.audit.adapters import target
 
 ROOMS = (nanogpt.__module__, jadore.__module__)
 

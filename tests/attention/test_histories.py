@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from gnomon import Layout
 from gnomon.attention import Cache
-from gnomon.audit import Subject
-from gnomon.audit.subject import VOCAB
+from gnomon.audit import SmallModel
+from gnomon.audit.small import VOCAB
 
 ROLLBACK = 6
 
@@ -17,8 +17,8 @@ ROLLBACK = 6
 class Reader:
     """A cache under test, beside the plain list of tokens that each row has read."""
 
-    def __init__(self, subject: Subject, kind: str, mask: torch.Tensor) -> None:
-        self.model, self.numbers = subject.model(), subject.rng()
+    def __init__(self, small: SmallModel, kind: str, mask: torch.Tensor) -> None:
+        self.model, self.numbers = small.model(), small.rng()
         self.cache: Cache = self.model.cache(kind, capacity=64, rollback=ROLLBACK)
         ids = self.draw(*mask.shape)
         self.rows = [ids[b, mask[b]].tolist() for b in range(len(mask))]
@@ -76,7 +76,7 @@ def test_every_history_equals_reading_at_once(position, kind):
     def holds(prompt: list[list[bool]], deeds: list[tuple], seed: int) -> None:
         window = 3 if kind == "rolling" else None
         with torch.no_grad():
-            reader = Reader(Subject.of(position, window=window, seed=seed), kind, torch.tensor(prompt))
+            reader = Reader(SmallModel.of(position, window=window, seed=seed), kind, torch.tensor(prompt))
             budget = ROLLBACK
             for name, value in deeds:
                 if name == "go_back" and kind == "rolling":

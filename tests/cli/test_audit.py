@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from click.testing import CliRunner, Result
 
-from gnomon.audit import RULES
+from gnomon.audit import LAWS
 from gnomon.cli.main import cli
 
 STUDENT = '''
@@ -166,13 +166,13 @@ def test_the_same_command_says_the_same() -> None:
 
 def test_the_laws_are_listed_with_sentence_and_source() -> None:
     shown, listed = gnomon("--laws").stdout, json.loads(gnomon("--laws", "--json").stdout)["laws"]
-    assert [law["name"] for law in listed] == list(RULES)
-    for law in RULES.values():
+    assert [law["name"] for law in listed] == list(LAWS)
+    for law in LAWS.values():
         assert f"{law.name}\n    {law.sentence}\n    Behind it: {law.source}\n" in shown
 
 
 def test_skip_leaves_out_what_only_takes_in() -> None:
-    names = [name for name in RULES if name.startswith("c")]
+    names = [name for name in LAWS if name.startswith("c")]
     found = json.loads(gnomon("student:Sound", "--only", "c", "--skip", "causality", "--json").stdout)["findings"]
     assert [f["law"] for f in found] == [name for name in names if name != "causality"]
 
@@ -222,9 +222,9 @@ def test_ctrl_c_says_what_was_found_and_writes_no_file(student: Path, monkeypatc
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    first = next(iter(RULES))
-    law = replace(RULES[first], name="zzz", check=interrupted)  # type: ignore[arg-type]
-    monkeypatch.setitem(RULES, law.name, law)
+    first = next(iter(LAWS))
+    law = replace(LAWS[first], name="zzz", check=interrupted)  # type: ignore[arg-type]
+    monkeypatch.setitem(LAWS, law.name, law)
     result = gnomon("student:Sound", "--only", first, "--only", "zzz", "--html", "audit.html")
     assert result.exit_code == 130
     assert f"{first}  pass" in result.stdout

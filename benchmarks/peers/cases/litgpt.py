@@ -6,7 +6,7 @@ from typing import Any
 from litgpt import GPT, Config
 
 from cases.drawn import Case, drawn
-from gnomon.audit.outside.adapters.litgpt import LitGPT
+from gnomon.audit.adapters.litgpt import LitGPT
 
 SIZES: Mapping[str, Any] = {
     "block_size": 64, "n_layer": 2, "n_embd": 64, "n_head": 4, "padded_vocab_size": 64, "rotary_percentage": 1.0,

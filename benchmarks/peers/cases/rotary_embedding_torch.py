@@ -6,7 +6,7 @@ from typing import Any
 from rotary_embedding_torch import RotaryEmbedding
 
 from cases.drawn import Case
-from gnomon.audit.outside.adapters.rotary_embedding_torch import RotaryEmbeddingTorch
+from gnomon.audit.adapters.rotary_embedding_torch import RotaryEmbeddingTorch
 from gnomon.positions.scaling import plain_frequencies
 
 WIDTH = 32

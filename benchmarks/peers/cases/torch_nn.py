@@ -7,7 +7,7 @@ from typing import Any
 from torch import nn
 
 from cases.drawn import Case, drawn
-from gnomon.audit.outside.adapters.torch_nn import TorchNN
+from gnomon.audit.adapters.torch_nn import TorchNN
 
 LAYER: Mapping[str, Any] = {"d_model": 32, "nhead": 4, "dim_feedforward": 64, "batch_first": True}
 OPTIONS: Mapping[str, Mapping[str, Any]] = {

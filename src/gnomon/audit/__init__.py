@@ -1,25 +1,27 @@
-"""Audit: laws that every model must obey, and mutants (seeded faults) that show that the laws can see.
-
-`gn.audit(model)` asks the laws that anybody's model can be asked (`gnomon.audit.outside`). Those in LAWS look into
-Gnomon's own parts and build their subjects themselves:
+"""Audit: laws that every Transformer must obey, asked of any model.
 
 >>> import gnomon as gn
->>> gn.audit.LAWS["shift invariance"](gn.audit.Subject.of("rope")).verdict
+>>> model = gn.DecoderOnly(vocab_size=32, d_model=16, n_layers=2, n_heads=2, position="rope")
+>>> gn.audit(model, only="causality")["causality"].verdict
 'pass'
->>> with gn.audit.MUTANTS["keys are not rotated"].seeded():
-...     gn.audit.LAWS["shift invariance"](gn.audit.Subject.of("rope")).verdict
-'fail'
+>>> gn.audit.LAWS["causality"].sentence
+'Changing a token changes no logits before it.'
+
+`LAWS` holds what `gn.audit` asks: laws about anybody's model, about position modules by themselves, and about the parts
+of our own models. Our tests ask them of ourselves, with faults seeded into the code that each of them must see.
 """
 
 import sys
 from types import ModuleType
 
-from gnomon.audit.law import Evidence, Law, Outcome, judge, law
+from gnomon.audit.adapters import Torch, target
+from gnomon.audit.finding import Finding
+from gnomon.audit.law import Evidence, Law, law
 from gnomon.audit.laws import LAWS
-from gnomon.audit.mutants import MUTANTS, Mutant
-from gnomon.audit.outside import RULES, Because, Finding, Interrupted, Report, Target, Torch, check, laws_of, target
-from gnomon.audit.outside.run import audit
-from gnomon.audit.subject import Model, NotApplicable, Subject
+from gnomon.audit.report import AuditReport
+from gnomon.audit.run import Interrupted, audit, check, laws_of
+from gnomon.audit.small import SmallModel
+from gnomon.audit.target import Because, NotApplicable, Target
 
 
 class _Room(ModuleType):
@@ -31,6 +33,6 @@ class _Room(ModuleType):
 sys.modules[__name__].__class__ = _Room
 
 __all__ = [
-    "LAWS", "MUTANTS", "RULES", "Because", "Evidence", "Finding", "Interrupted", "Law", "Model", "Mutant",
-    "NotApplicable", "Outcome", "Report", "Subject", "Target", "Torch", "check", "judge", "law", "laws_of", "target",
+    "LAWS", "AuditReport", "Because", "Evidence", "Finding", "Interrupted", "Law", "NotApplicable", "SmallModel",
+    "Target", "Torch", "audit", "check", "law", "laws_of", "target",
 ]  # fmt: skip

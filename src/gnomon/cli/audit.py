@@ -24,7 +24,7 @@ from gnomon.errors import BadInput, BadValue
 from gnomon.glossary import translated, words
 
 if TYPE_CHECKING:
-    from gnomon.audit import Report, Target
+    from gnomon.audit import AuditReport, Target
 
 COUNTED = ("fail", "by-design", "not-observable", "not-applicable")  # verdicts that may decide about the exit code
 NEVER = "never"
@@ -89,8 +89,8 @@ def command(
     module:callable or file.py:callable, which is called for a model. Exits with 1 if the model breaks a law, or if none
     of the laws could be judged.
     """
-    from gnomon.audit.outside.resolve import resolve
-    from gnomon.audit.outside.run import Interrupted, chosen
+    from gnomon.audit.resolve import resolve
+    from gnomon.audit.run import Interrupted, selected
     from gnomon.device import resolve_device, set_threads
 
     if list_laws:
@@ -100,7 +100,7 @@ def command(
         raise BadValue("say what to audit: a run, a checkpoint or module:callable; --laws lists the laws")
     if NEVER in fail_on and len(fail_on) > 1:
         raise BadValue("--fail-on never and another --fail-on contradict each other: give one")
-    if not chosen(only, skip):  # told before a large model is loaded, as wrong names are
+    if not selected(only, skip):  # told before a large model is loaded, as wrong names are
         raise BadValue("--skip leaves out every law that --only asks: nothing would be audited")
     files = {".xml": junit, ".sarif": sarif, ".html": html}
     _must_be_apart(files)
@@ -131,11 +131,11 @@ def command(
 
 def _asked(
     model: "Target", only: tuple[str, ...], skip: tuple[str, ...], seed: int, quiet: bool, lang: str
-) -> "Report":
+) -> "AuditReport":
     """The audit, under a bar over the laws that names the one being asked."""
     from tqdm import tqdm
 
-    from gnomon.audit.outside.run import audit
+    from gnomon.audit.run import audit
 
     with tqdm(unit="law", leave=False, disable=True if quiet else None, dynamic_ncols=True) as bar:
 
@@ -148,7 +148,7 @@ def _asked(
         return audit(model, only=only, skip=skip, seed=seed, progress=progress)
 
 
-def _show(report: "Report", lang: str) -> None:
+def _show(report: "AuditReport", lang: str) -> None:
     """The table, as wide as the terminal within reason; colour only where a person reads it."""
     width = min(max(shutil.get_terminal_size((100, 24)).columns, 80), 120)
     click.echo(report.table(width, colour=sys.stdout.isatty() and "NO_COLOR" not in os.environ, lang=lang))
@@ -161,9 +161,9 @@ def _must_be_apart(files: dict[str, Path | None]) -> None:
         raise BadValue(f"{twice[0]} is given for two reports, and would hold the later one only: name two files")
 
 
-def _write(report: "Report", files: dict[str, Path | None], lang: str) -> list[str]:
+def _write(report: "AuditReport", files: dict[str, Path | None], lang: str) -> list[str]:
     """Write the files that were asked for, and name them."""
-    from gnomon.audit.outside.outputs import save
+    from gnomon.audit.outputs import save
 
     asked = {kind: path for kind, path in files.items() if path is not None}
     for kind, path in asked.items():
@@ -171,7 +171,7 @@ def _write(report: "Report", files: dict[str, Path | None], lang: str) -> list[s
     return [str(path) for path in asked.values()]
 
 
-def _fails(report: "Report", fail_on: tuple[str, ...]) -> bool:
+def _fails(report: "AuditReport", fail_on: tuple[str, ...]) -> bool:
     if NEVER in fail_on:
         return False
     return not (report.ok and report.judged) or any(f.verdict.replace(" ", "-") in fail_on for f in report.findings)
@@ -179,17 +179,17 @@ def _fails(report: "Report", fail_on: tuple[str, ...]) -> bool:
 
 def _list(lang: str, as_json: bool) -> None:
     """Every law: its name, its sentence, and the paper or the fault behind it."""
-    from gnomon.audit import RULES
+    from gnomon.audit import LAWS
 
     if as_json:
         laws = [
             {"name": law.name, "sentence": law.sentence, "source": law.source, "hint": law.hint}
-            for law in RULES.values()
+            for law in LAWS.values()
         ]
         print_json({"laws": laws})
         return
     w = words("audit", lang)
-    for law in RULES.values():
+    for law in LAWS.values():
         name, sentence = translated(law.name, lang), translated(law.sentence, lang)
         own = "" if name == law.name else f" ({law.name})"
         click.echo(f"{click.style(name, bold=True)}{own}\n    {sentence}\n    {w('behind_law', source=law.source)}")

@@ -1,140 +1,349 @@
 """Laws of batches: padding, packing and the other rows change nothing."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from contextlib import suppress
 
 import torch
 
-from gnomon.audit.law import Evidence, law
-from gnomon.audit.laws.caches import POSITIONAL, paddings
-from gnomon.audit.subject import VOCAB, Subject, alone, at_real, joined
-from gnomon.layout import Layout
-from gnomon.shapes import Bool
+from gnomon.audit.law import Evidence, Law, law
+from gnomon.audit.perturbation import moved, perturbed, tables_of
+from gnomon.audit.target import NotApplicable, Target
+from gnomon.shapes import Bool, Float, Int
 
-Spoil = Callable[[Layout], Layout]
-
-
-def padded(s: Subject, mask: Bool, spoil: Spoil) -> Evidence:
-    """A padded batch against its rows alone; `spoil` puts the fault into its layout."""
-    model, ids, at = s.model(), s.ids(*mask.shape), Layout.padded(mask)
-    wrong = at_real(model(ids, spoil(at)), at)
-    return Evidence(at_real(model(ids, at), at), alone(model, ids, at), wrong)
+Side = Callable[[Target, int], Bool]
 
 
-def all_seen(at: Layout) -> Layout:
-    """The fault: padding is attended to, or documents see one another."""
-    return replace(at, doc=torch.zeros_like(at.pos), kind="custom")
+def alone(t: Target, ids: Int, mask: Bool) -> Float:
+    """Logits (B, T, V) of each row's real tokens by themselves, put back in their places; 0 at padding."""
+    rows = [t.logits(ids[b, mask[b]][None])[0] for b in range(len(ids))]
+    out = rows[0].new_zeros(*ids.shape, rows[0].shape[-1])
+    for b, row in enumerate(rows):
+        out[b, mask[b]] = row
+    return out
 
 
-def by_slot(at: Layout) -> Layout:
-    """The fault: positions are counted in slots, padding included."""
-    return replace(at, pos=torch.arange(at.shape[1]).expand(at.shape), kind="custom")
+def real(x: Float, mask: Bool) -> Float:
+    """x (B, T, V) with 0 at padding: what stands there is nobody's business."""
+    return x.masked_fill(~mask[..., None], 0.0)
 
 
-def steps_by_slot(at: Layout) -> Layout:
-    """The fault: windows are measured in slots, padding included."""
-    return replace(at, step=torch.arange(at.shape[1]).expand(at.shape), kind="custom")
+def on_the_left(t: Target, n: int) -> Bool:
+    """(3, n + 1): rows with none, one and half of their tokens missing at the left."""
+    missing = torch.tensor([[0], [1], [max(1, n // 2)]], device=t.device)
+    return torch.arange(n + 1, device=t.device) >= missing
 
 
-@law("left padding is hidden")
-def left_padding_is_hidden(s: Subject) -> Evidence:
-    """A row padded on the left gives the logits of the row alone: nobody sees the padding."""
-    return padded(s, paddings()[0], all_seen)
+def on_the_right(t: Target, n: int) -> Bool:
+    """The same, missing at the right."""
+    return on_the_left(t, n).flip(1)
 
 
-@law("left padding takes no position", shown_by="sinusoidal, learned")
-def left_padding_takes_no_position(s: Subject) -> Evidence:
-    """A row padded on the left starts at position 0."""
-    return padded(s, paddings()[0], by_slot)
+def inside(t: Target, n: int) -> Bool:
+    """(3, n + 2): rows with none, one and two tokens missing after their first."""
+    slots = torch.arange(n + 2, device=t.device)
+    return (slots == 0) | (slots > torch.arange(3, device=t.device)[:, None])
 
 
-@law("right padding is hidden")
-def right_padding_is_hidden(s: Subject) -> Evidence:
-    """A row padded on the right gives the logits of the row alone."""
-    return padded(s, paddings()[1], all_seen)
+def counted(mask: Bool) -> Int:
+    """Positions (B, T) counted in real tokens, as users give them: cumsum(mask) - 1, and 0 before the first."""
+    return (mask.long().cumsum(1) - 1).clamp(min=0)
 
 
-@law("interior padding is hidden")
-def interior_padding_is_hidden(s: Subject) -> Evidence:
-    """Holes inside a row change nothing."""
-    return padded(s, paddings()[2], all_seen)
+def padding_law(where: str, name: str, side: Side, given: bool, source: str, hint: str) -> Law:
+    """Padding at this side changes nothing, with positions counted by the target or `given` by the user."""
+    beside = ", positions counted in real tokens given" if given else ""
+
+    def check(t: Target, n: int) -> Evidence:
+        mask = side(t, n)
+        ids, got, want = _asked(t, mask, given)
+        unseen = where == "right" and t.causal  # nobody looks at padding there, masked or not
+        # of real tokens in all places: an id of padding may hide itself
+        fault = None if unseen else real(t.logits(t.ids(*mask.shape)), mask)
+        if not given and not is_close(t, got, want):
+            must_not_count_slots(t, where, n)
+        return Evidence(got, want, fault, ids, cause=lambda: _why(t, ids, mask, got, want, given))
+
+    check.__doc__ = f"A row padded {name} gives the logits of the row alone{beside}."
+    title = f"{where} padding{' with positions' if given else ''} changes nothing"
+    return law(title, "placed mask" if given else "mask", source=source, hint=hint)(check)
 
 
-@law("interior padding takes no position", shown_by=POSITIONAL)
-def interior_padding_takes_no_position(s: Subject) -> Evidence:
-    """Positions go on after a hole as if it were not there."""
-    return padded(s, paddings()[2], by_slot)
+def _asked(t: Target, mask: Bool, given: bool) -> tuple[Int, Float, Float]:
+    """ids padded where mask is False, the logits of their real tokens, and those of each row alone."""
+    ids = t.padded(t.ids(mask.shape[0], mask.shape[1]), mask)
+    got = real(t.logits(ids, mask=mask, positions=counted(mask) if given else None), mask)
+    return ids, got, alone(t, ids, mask)
 
 
-@law("padding takes no place in a window")
-def padding_takes_no_place_in_a_window(s: Subject) -> Evidence:
-    """A window counts tokens, not slots."""
-    return padded(replace(s, window=2), paddings()[2], steps_by_slot)
+def is_close(t: Target, got: Float, want: Float) -> bool:
+    """Whether they are of one shape and differ by no more than is tolerated."""
+    return got.shape == want.shape and float((got - want).abs().nan_to_num(nan=1e9).amax()) <= t.tolerance(want)
 
 
-@law("packed = separate")
-def packed_is_separate(s: Subject) -> Evidence:
-    """Documents packed into a row give the logits of each alone: none sees another."""
-    model, ids, at = s.model(), s.ids(2, 12), Layout.packed([[5, 3, 4], [7, 2]])
-    return Evidence(at_real(model(ids, at), at), alone(model, ids, at), at_real(model(ids, all_seen(at)), at))
+def must_not_count_slots(t: Target, where: str, n: int) -> None:
+    """Raise NotApplicable where padding moves tokens, but is hidden itself, on a side where nobody says that the target
+    is padded: a hole in a text is excused wherever padding in front of it is, or is right."""
+    if where not in t.slots:
+        return
+    mask = {"left": on_the_left, "interior": inside}[where](t, n)
+    ids = t.padded(t.ids(*mask.shape), mask)
+    seen = padding_is_seen(t, lambda: t.logits(ids, mask=mask), ids, mask)
+    elsewhere = [] if where == "left" or "left" in t.slots else [on_the_left]
+    elsewhere += [on_the_right] if seen is None else []
+    if not seen and all(is_close(t, *_asked(t, at(t, n), False)[1:]) for at in elsewhere):
+        raise NotApplicable(slots_count(t))
 
 
-@law("packed documents start at position 0", shown_by="sinusoidal, learned")
-def packed_documents_start_at_0(s: Subject) -> Evidence:
-    """Positions start again with every document of a packed row."""
-    model, ids, at = s.model(), s.ids(2, 12), Layout.packed([[5, 3, 4], [7, 2]])
-    return Evidence(at_real(model(ids, at), at), alone(model, ids, at), at_real(model(ids, by_slot(at)), at))
+def slots_count(t: Target) -> str:
+    """Why padding that takes positions is excused."""
+    return f"padding is hidden; here it takes positions, but nobody says that {t.name} is padded here"
 
 
-@law("batch mates change nothing")
-def batch_mates_change_nothing(s: Subject) -> Evidence:
-    """A row's logits do not depend on what else is in the batch, in training mode neither."""
-    model, ids = s.model(), s.ids(4, 9)
-    alone_, together = torch.cat([model(row[None]) for row in ids]), model(ids)
-    model.train()
-    return Evidence(joined(together, model(ids)), joined(alone_, alone_))
+def padding_is_seen(t: Target, ask: Callable[[], Float], ids: Int, mask: Bool) -> bool | None:
+    """Whether the logits (B, T, V) of real tokens, or all those of another text, change with the vectors of padding,
+    where mask (B, S) of ids is False; None where that cannot be told."""
+    if "module" not in t.can:
+        return None
+    tables = tables_of(t.module)
+    with suppress(NotApplicable):
+        tables += [t.embedding()] if t.embedding() not in tables else []
+    before = ask()
+    with perturbed(tables, ids, ~mask, t.rng(21)) as met:
+        after = ask()
+    others = moved(before, after)
+    return bool((others & mask if others.shape == mask.shape else others).any()) if met else None
 
 
-@law("every row has its own positions", shown_by=POSITIONAL)
-def every_row_has_its_own_positions(s: Subject) -> Evidence:
-    """In a batch whose rows sit at different positions, each row's own count."""
-    model, ids = s.model(), s.ids(3, 9)
-    at = Layout.randomized(9, max=32, rng=s.rng(), batch=3)
-    want = torch.cat([model(ids[b : b + 1], at.rows(torch.tensor([b]))) for b in range(3)])
-    return Evidence(model(ids, at), want, model(ids, at.rows(torch.tensor([0, 0, 0]))))
+def _of_nothing(t: Target, ids: Int, mask: Bool, given: bool) -> str:
+    """Why real tokens get NaN. Where padding stands in front of a text it sees nothing; at its end it sees the text."""
+    behind = mask.sort(1, descending=True).values
+    finite = t.logits(ids, mask=behind, positions=counted(behind) if given else None).isfinite().all()
+    if t.causal and bool(finite):
+        return (
+            "a row that sees nothing gives NaN, which spreads to real tokens: for padding in front of a text all keys "
+            "are filled with -inf. Fill with the smallest number, or let padding see itself"
+        )
+    return "real tokens get NaN where padding is masked: a softmax over nothing but -inf, or an infinity times 0"
 
 
-@law("masked tokens get no gradient")
-def masked_tokens_get_no_gradient(s: Subject) -> Evidence:
-    """Padding, other documents and (when causal) tokens to come receive exactly no gradient."""
-    model, inside = s.model(tied=False), slice(2, 7)
-    slot = torch.arange(8)[None]
-    cases = [(Layout.padded((slot >= 2) & (slot < 7)), inside), (Layout.packed([[2, 5, 1]]), inside)]
-    if s.causal:
-        cases.append((Layout.dense(1, 8), slice(0, 7)))
-    got = []
-    for at, seen in cases:
-        ids = torch.full((1, 8), VOCAB - 1)  # a token that stands only where nothing may come from
-        ids[:, seen] = s.ids(1, 8)[:, seen] % (VOCAB - 1)
-        model.zero_grad()
-        with torch.enable_grad():
-            torch.autograd.backward(model(ids, at)[:, seen].square().sum())
-        sent = model.input.tokens.weight.grad
-        assert sent is not None
-        got += [sent[VOCAB - 1].abs().amax(), (sent.abs().amax() > 0).float()]
-    return Evidence(torch.stack(got), torch.tensor([0.0, 1.0] * len(cases)), slack=0.0)
+def _why(t: Target, ids: Int, mask: Bool, got: Float, want: Float, given: bool) -> str:
+    """What the numbers say about padding that changes something."""
+    at = counted(mask) if given else None
+
+    def like(other: Float, wanted: Float = want) -> bool:
+        return float((real(other, mask) - wanted).abs().nan_to_num(nan=1e9).amax()) <= t.tolerance(want)
+
+    if not bool(got.isfinite().all()):
+        return _of_nothing(t, ids, mask, given)
+    seen = padding_is_seen(t, lambda: t.logits(ids, mask=mask, positions=at), ids, mask)
+    if seen and _answers(lambda: _rows_are_hidden(t)):
+        return (
+            "the rows of padding are masked, and its columns are not: it sees nothing itself and is seen by others, so "
+            "the mask lies along the queries (unsqueeze(-1)) where the keys are meant (unsqueeze(-2))"
+        )
+    plain = like(t.logits(ids), got) or (given and "positions" in t.can and like(t.logits(ids, positions=at), got))
+    if plain and seen is not False:
+        return "the mask changes nothing: it does not arrive where attention is computed"
+    if _answers(lambda: like(t.logits(ids, mask=~mask, positions=at))):
+        return "right once the mask is turned round: True is taken for padding"
+    if (
+        not given
+        and "placed mask" in t.can
+        and _answers(lambda: like(t.logits(ids, mask=mask, positions=counted(mask))))
+    ):
+        return (
+            "padding is hidden, but takes positions: right once positions cumsum(mask) - 1 are given, counted in slots "
+            "without them"
+        )
+    other = torch.where(mask, ids, t.padded(t.other(ids), mask))
+    if seen is None and t.pad is None:
+        seen = not like(t.logits(other, mask=mask, positions=at), got)
+    if seen:
+        return "what stands in padded places is seen: padding is not masked out as a key"
+    if given:
+        unused = _answers(lambda: like(t.logits(ids, mask=mask), got))
+        return "padding is hidden as a key, but positions that are given are not the ones used" if unused else ""
+    if seen is None:
+        return ""
+    return "padding is hidden as a key, but counts: positions, or a length, are counted in slots, not in real tokens"
 
 
-@law("an empty row is harmless")
-def an_empty_row_is_harmless(s: Subject) -> Evidence:
-    """A row of nothing but padding gives finite numbers and gradients, and leaves the other rows as they were."""
-    model, ids, mask = s.model(), s.ids(3, 7), paddings()[0].clone()
+def _rows_are_hidden(t: Target) -> bool:
+    """Whether, in a causal text padded on the right, a padded token sees one that comes after it: all its keys are
+    masked alike, so that it sees all of them alike."""
+    T = t.nearest(8)
+    if not t.causal or T < 4:
+        return False
+    mask = torch.arange(T, device=t.device).expand(2, -1) < T - 2
+    ids = t.padded(t.ids(2, T), mask)
+    last = torch.arange(T, device=t.device).expand(2, -1) == T - 1
+    before = t.logits(ids, mask=mask)
+    with perturbed(tables_of(t.module), ids, last, t.rng(22), mask) as met:
+        after = t.logits(ids, mask=mask)
+    return bool(met) and bool(moved(before, after)[:, T - 2].all())
+
+
+def _answers(ask: Callable[[], bool]) -> bool:
+    """What a model answers to an odd question; False where it refuses."""
+    try:
+        return ask()
+    except Exception:
+        return False
+
+
+LEFT = "GPT-2's positions counted in slots; padding seen by its neighbours"
+COUNT = "positions must be counted in real tokens, cumsum(mask) - 1, and padding must be masked out as a key"
+HIDE = "padding must be masked out as a key, and positions that are given must be the ones used"
+left_padding = padding_law("left", "on the left", on_the_left, False, LEFT, COUNT)
+left_padding_placed = padding_law("left", "on the left", on_the_left, True, LEFT, HIDE)
+right_padding = padding_law("right", "on the right", on_the_right, False, "attention over padding", COUNT)
+right_padding_placed = padding_law("right", "on the right", on_the_right, True, "attention over padding", HIDE)
+interior_padding = padding_law("interior", "inside", inside, False, "positions counted in slots", COUNT)
+interior_padding_placed = padding_law("interior", "inside", inside, True, "positions counted in slots", HIDE)
+
+
+#: what is said of a model that takes rows for tokens
+SWAPPED = (
+    "rows see each other at the same token, and tokens of a row do not: attention reads (T, B), so that "
+    "batch_first=True, or a transpose, is missing"
+)
+
+
+@law(
+    "batch mates change nothing",
+    source="statistics, lengths or random numbers shared by the rows of a batch",
+    hint="no number may be taken over the batch: look for norms, lengths and positions that see other rows",
+)
+def batch_mates(t: Target, n: int) -> Evidence:
+    """A row gives the same logits alone and among other rows."""
+    ids = t.ids(3, n)
+    got, want = t.logits(ids), torch.cat([t.logits(row[None]) for row in ids])
+    turned = n > 1 and not is_close(t, got, want) and _is_turned(t, ids)
+    return Evidence(got, want, None, ids, cause=SWAPPED if turned else "")
+
+
+def _is_turned(t: Target, ids: Int) -> bool:
+    """Whether a token of ids (B, T) changes the same token of all rows and no other token."""
+    changed = ids.clone()
+    changed[0, 0] = t.other(ids)[0, 0]
+    before, after = t.logits(ids), t.logits(changed)
+    moved = ((after - before).abs() > t.tolerance(before)).any(-1)
+    return bool(moved[:, 0].all()) and not bool(moved[:, 1:].any())
+
+
+@law(
+    "packed = separate",
+    "packed",
+    source="documents packed into a row that see one another, or whose positions go on",
+    hint="a token sees its own document alone, and every document starts at position 0",
+)
+def packed_is_separate(t: Target, n: int) -> Evidence:
+    """Documents packed into one row give the logits they give in rows of their own."""
+    first = max(1, n // 3)
+    docs = (torch.arange(n + 1, device=t.device) >= first).long().expand(2, -1)
+    ids = t.ids(2, n + 1)
+    got = t.logits(ids, docs=docs)
+    want = torch.cat([t.logits(ids[:, :first]), t.logits(ids[:, first:])], 1)
+    changed = torch.cat([t.other(ids)[:, :first], ids[:, first:]], 1)
+    reached = float((t.logits(changed, docs=docs) - got)[:, first:].abs().nan_to_num(nan=1e9).amax())
+    leaks = reached > t.tolerance(want)
+    cause = "a document sees the one before it" if leaks else "documents are apart, but do not start at position 0 each"
+    return Evidence(got, want, t.logits(ids), ids, cause=cause)
+
+
+@law(
+    "an empty row is harmless",
+    "mask",
+    source="softmax over nothing is NaN, and spreads",
+    hint="a row without a real token gives finite numbers: mask with the smallest number, or let padding see itself",
+)
+def an_empty_row_is_harmless(t: Target, n: int) -> Evidence:
+    """A row whose mask is all False gives finite numbers and changes no other row."""
+    mask = torch.ones(3, n, dtype=torch.bool, device=t.device)
     mask[1] = False
-    with torch.enable_grad():
-        logits = model(ids, Layout.padded(mask))
-        torch.autograd.backward(logits.square().sum())
-    finite = [logits.isfinite().all(), *(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)]
-    others = torch.tensor([0, 2])
-    want = model(ids[others], Layout.padded(mask[others]))
-    got = joined(logits[others], torch.stack(finite).all().float())
-    return Evidence(got, joined(want, torch.ones(())))
+    ids = t.padded(t.ids(3, n), mask)
+    got = t.logits(ids, mask=mask)
+    cause = "" if bool(got[1].isfinite().all()) else "the empty row gives NaN: softmax over nothing"
+    got[1] = got[1] - got[1]  # 0 where it is finite
+    others = torch.tensor([0, 2], device=t.device)
+    want = torch.zeros_like(got)
+    want[others] = t.logits(ids[others])
+    return Evidence(got, want, None, ids, cause=cause)
+
+
+@law(
+    "masked tokens get no gradient",
+    "mask",
+    "module",
+    source="padding that trains the model",
+    hint="padding must be masked out as a key, in every layer and head",
+)
+def masked_tokens_get_no_gradient(t: Target, n: int) -> Evidence:
+    """The logits of real tokens send no gradient to padding, nor to other documents of a packed row."""
+    mask = on_the_left(t, n) if t.causal else on_the_left(t, n) & on_the_right(t, n)
+    text = t.ids(3, n + 1)  # of real tokens in all places: an id of padding may hide itself
+    ids = t.padded(text, mask)
+    padded = _unreached(t, ids, mask, _gradient(t, ids, mask, mask=mask), _gradient(t, text, mask))
+    if "packed" not in t.can or n < 2 or not padded.holds(t):
+        return padded
+    second = (torch.arange(n + 1, device=t.device) > n // 2).expand(3, -1)
+    got, fault = _gradient(t, text, second, docs=second.long()), _gradient(t, text, second)
+    packed = _unreached(t, text, second, got, fault)
+    return padded if packed.holds(t) else packed
+
+
+def _unreached(t: Target, ids: Int, seen: Bool, got: Float, fault: Float) -> Evidence:
+    """That no gradient (B, T, D) comes where `seen` (B, T) is False."""
+    if not bool(got.isfinite().all()):
+        raise NotApplicable(f"padding makes {t.name} give NaN: see whether an empty row is harmless")
+    hidden, tolerance = seen[..., None], t.tolerance(got)
+    return Evidence(got.masked_fill(hidden, 0.0), torch.zeros_like(got), fault.masked_fill(hidden, 0.0), ids, tolerance)
+
+
+def _gradient(t: Target, ids: Int, seen: Bool, **given: Int | Bool) -> Float:
+    """What the logits of tokens that are `seen` (B, T) send to the vectors (B, T, D) of ids; `given`: the mask, or the
+    documents."""
+    leaves: list[Float] = []
+
+    def cut(_: object, __: object, out: Float) -> Float:
+        leaves.append(out.detach().requires_grad_())
+        return leaves[-1].clone()
+
+    handle = t.embedding().register_forward_hook(cut)
+    try:
+        with torch.enable_grad():
+            logits = t.logits(ids, **given)
+            weight = torch.randn(logits.shape, generator=t.rng(9)).to(logits)
+            if not logits.requires_grad:
+                raise NotApplicable(f"{t.name} records no gradients")
+            ours = [x for x in leaves if x.shape[:2] == ids.shape]
+            if not ours:
+                raise NotApplicable(f"{t.name} does not embed its tokens as (B, T, D)")
+            (grad,) = torch.autograd.grad(real(logits * weight, seen).sum(), ours[-1])
+    finally:
+        handle.remove()
+    return grad
+
+
+__all__ = [
+    "SWAPPED",
+    "alone",
+    "an_empty_row_is_harmless",
+    "batch_mates",
+    "counted",
+    "interior_padding",
+    "interior_padding_placed",
+    "is_close",
+    "left_padding",
+    "left_padding_placed",
+    "masked_tokens_get_no_gradient",
+    "must_not_count_slots",
+    "on_the_left",
+    "on_the_right",
+    "packed_is_separate",
+    "padding_is_seen",
+    "real",
+    "right_padding",
+    "right_padding_placed",
+    "slots_count",
+]  # fmt: skip

@@ -1,105 +1,150 @@
-"""Laws of the token table: one matrix, counted once, with rows that stay what they are."""
+"""Laws of the two ends: a tie is one tensor and stays one, and rows stay what they are.
 
-import copy
+Whether ends are tied is seen by what they do: a row of the table that no input uses is nudged, and if the ends are tied
+the logit of its token moves. That holds for a shared parameter, a shared module and a head that borrows the table in a
+closure alike; a closure is where a deep copy goes wrong, since it still borrows from the model it was copied from.
+"""
+
+import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 
 import torch
-from torch.nn import functional as F
 
 from gnomon.audit.law import Evidence, law
-from gnomon.audit.subject import D_MODEL, VOCAB, Subject, joined
-from gnomon.audit.told import vocabulary_of
-from gnomon.models import DecoderOnly
-from gnomon.shapes import Float
-from gnomon.trace import Trace
+from gnomon.audit.target import NotApplicable, Target
+from gnomon.shapes import Float, Int
 
 
-def treated(s: Subject) -> Iterator[DecoderOnly]:
-    """A tied model after each treatment that is known to cut ties."""
-    yield s.model(tied=True)
-    yield copy.deepcopy(s.model(tied=True))
-    loaded = s.model(tied=True)
-    loaded.load_state_dict(s.model(tied=True).state_dict())
-    yield loaded
-    assigned = s.model(tied=True)
-    assigned.load_state_dict(copy.deepcopy(assigned.state_dict()), assign=True)
-    yield assigned
-    with torch.device("meta"):
-        empty = s.model(tied=True)
-    filled = empty.to_empty(device="cpu")
-    filled.load_state_dict(s.model(tied=True).state_dict())
-    yield filled
-    yield s.model(tied=True).double()
-    for size in (VOCAB + 6, VOCAB - 4):
-        resized = s.model(tied=True)
-        resized.resize(size, pad_to_multiple=8)
-        yield resized
+@law(
+    "ties are one tensor",
+    source="Press & Wolf 2017, arXiv:1608.05859; Inan et al. 2017, arXiv:1611.01462",
+    hint="assign the parameter itself, head.weight = embedding.weight, after everything that makes new parameters",
+    shrinks=False,
+)
+def ties_are_one(t: Target, n: int) -> Evidence:
+    """The table and the head are one tensor where they are meant to be, not two with the same numbers."""
+    table, head = t.embedding_and_head()
+    one, promised = same(table, head), t.promises_tie
+    equal = table.shape == head.shape and torch.equal(table, head)
+    if not one and not equal and not promised:
+        raise NotApplicable(f"the ends of {t.name} are two matrices, and nothing says that they should be one")
+    if not one and promised is False:
+        raise NotApplicable(f"{t.name} says that its ends are apart; they only begin alike")
+    cause = "its ends are promised to be one tensor, but are two"
+    if equal:
+        cause = "a tied copy instead of a tied weight: two tensors with the same numbers, which training pulls apart"
+    return Evidence(torch.tensor(1.0 if one else 2.0), torch.tensor(1.0), tolerance=0.0, cause=cause)
 
 
-def logits_of(model: DecoderOnly, h: Float) -> Float:
-    """h E^T with the model's own table E, scaled and capped as its config says."""
-    c = model.config
-    logits = c.head_scale * h @ model.input.tokens.weight.T
-    return logits if c.head_softcap is None else c.head_softcap * torch.tanh(logits / c.head_softcap)
+@law(
+    "a tie stays a tie",
+    source="accelerate#1204, huggingface/transformers#43207: weights that were one are two after copying or loading",
+    hint="a tie must be a shared parameter; ties made by copies or by closures are cut by what makes new tensors",
+    shrinks=False,
+)
+def a_tie_stays(t: Target, n: int) -> Evidence:
+    """Ends that are tied still are after a deep copy, a cast, loading a state dict, saving and resizing."""
+    ids = t.ids(1, 3).repeat(1, n)[:, :n]  # three tokens, so that others are left out
+    if not torch.equal(t.logits(ids), t.logits(ids)):
+        raise NotApplicable(f"two like calls of {t.name} differ: see whether evaluation is deterministic")
+    if not tied(t, ids):
+        raise NotApplicable(f"the ends of {t.name} are not tied")
+    still, cut = [], []
+    for how, other in treated(t, ids):
+        still.append(float(tied(other, ids)))
+        if not still[-1]:
+            cut.append(how)
+    return Evidence(torch.tensor(still), torch.ones(len(still)), tolerance=0.0, cause=f"cut by: {', '.join(cut)}")
 
 
-@law("a tie stays a tie")
-def a_tie_stays_a_tie(s: Subject) -> Evidence:
-    """After copying, loading, assigning, casting or resizing, head and table are one matrix."""
-    got, want = [], []
-    for model in treated(s):
-        h = s.normal(1, 2, D_MODEL).to(model.input.tokens.weight.dtype)
-        model.input.tokens.weight.add_(s.normal(*model.input.tokens.weight.shape, stream=1))
-        got.append(vocabulary_of(model)(h).float())
-        want.append(logits_of(model, h).float())
-    return Evidence(joined(*got), joined(*want))
+@law(
+    "a saved model is the same",
+    "save",
+    source="a file that keeps one name of a shared pair, or a table that grew; huggingface/transformers#30202",
+    hint="look for parameters that are made anew after loading, and for what is not in the file",
+)
+def saved_is_the_same(t: Target, n: int) -> Evidence:
+    """Written and read again, a model gives the same logits."""
+    ids = t.ids(2, n)
+    with tempfile.TemporaryDirectory() as folder:
+        got = t.saved(Path(folder)).logits(ids)
+    return Evidence(got, t.logits(ids), None, ids)
 
 
-@law("the scale counts once")
-def the_scale_counts_once(s: Subject) -> Evidence:
-    """The embedding scale multiplies token vectors once, and the tied head not at all: its scale is its own."""
-    ids, scale = s.ids(2, 6), D_MODEL**0.5
-    model, trace = s.model(embed_scale="sqrt", tied=True), Trace()
-    model(ids, trace=trace)
-    assert trace.tokens is not None
-    table, h = model.input.tokens.weight, s.normal(2, 6, D_MODEL)
-    want = joined(F.one_hot(ids, VOCAB).float() @ table * scale, logits_of(model, h))
-    uncounted = joined(F.one_hot(ids, VOCAB).float() @ table, logits_of(model, h))
-    return Evidence(joined(trace.tokens, vocabulary_of(model)(h)), want, uncounted)
+@law(
+    "resizing keeps old rows",
+    "resize",
+    source="huggingface/transformers#35141: the head was initialised anew",
+    hint="copy the rows that remain into both ends, and the bias of the head with them",
+)
+def resizing_keeps_rows(t: Target, n: int) -> Evidence:
+    """A larger or smaller vocabulary leaves the rows that remain, bit for bit, and so the logits of their ids."""
+    larger = _resized(t, n, t.vocab + 5)
+    if not larger.holds(t):
+        return larger
+    try:
+        smaller = _resized(t, n, t.vocab - 3)
+    except Exception:  # where an id that is in use would be cut off
+        return larger
+    return larger if smaller.holds(t) else smaller
 
 
-@law("the padding row stays zero")
-def the_padding_row_stays_zero(s: Subject) -> Evidence:
-    """The padding token's vector is 0 after building, training (tied or not), loading and resizing."""
-    got = []
-    for tied in (True, False):
-        model = s.model(tied=tied, padding_id=3)
-        got.append(model.input.tokens.weight[3].clone())
-        with torch.enable_grad():
-            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-            ids = torch.tensor([[3, 1, 2, 3, 4]])
-            torch.autograd.backward(F.cross_entropy(model(ids)[0, :-1], ids[0, 1:]))
-            optimizer.step()
-        got.append(model.input.tokens.weight[3].clone())
-        model.resize(VOCAB + 3)
-        got.append(model.input.tokens.weight[3].clone())
-    others = model.input.tokens.weight[[*range(3), *range(4, VOCAB + 3)]].abs().amin(1)
-    zero = torch.zeros(D_MODEL)
-    return Evidence(joined(*got, (others > 0).float()), joined(*[zero] * 6, torch.ones(VOCAB + 2)), slack=0.0)
+def _resized(t: Target, n: int, rows: int) -> Evidence:
+    ids, other, kept = t.ids(2, n), t.resized(rows), min(rows, t.vocab)
+    ids = torch.where(ids < kept, ids, ids.amin())
+    with suppress(NotApplicable):
+        for name, old, new in zip(("table", "head"), t.embedding_and_head(), other.embedding_and_head(), strict=True):
+            if not torch.equal(old[:kept], new[:kept]):
+                cause = f"rows of the {name} are not those it had"
+                return Evidence(new[:kept], old[:kept], tolerance=0.0, cause=cause)
+    return Evidence(other.logits(ids)[..., :kept], t.logits(ids)[..., :kept], None, ids)
 
 
-@law("resizing keeps old rows")
-def resizing_keeps_old_rows(s: Subject) -> Evidence:
-    """A larger or smaller vocabulary leaves the rows that remain, and so their logits, bit-equal."""
-    ids, got, want = s.ids(2, 6) % 20, [], []
-    for tied in (True, False):
-        for size in (VOCAB + 4, 20):
-            model = s.model(tied=tied)
-            kept = min(size, VOCAB)
-            h, before = model.hidden(ids), vocabulary_of(model).weight[:kept].clone()
-            rows = model.resize(size, pad_to_multiple=3)
-            shapes = [vocabulary_of(model).weight.shape[0], model.input.tokens.weight.shape[0], model.config.vocab_size]
-            got += [vocabulary_of(model).weight[:kept], model.hidden(ids), torch.tensor(shapes)]
-            want += [before, h, torch.tensor([-(-size // 3) * 3] * 3)]
-            assert rows == shapes[0]
-    return Evidence(joined(*got), joined(*want), slack=0.0)
+def treated(t: Target, ids: Int) -> Iterator[tuple[str, Target]]:
+    """The target after each treatment that is known to cut ties, each done to a model whose ends are tied."""
+    t.need("module")
+    yield "a deep copy", t.copy()
+    with t.editable() as loaded:
+        loaded.module.load_state_dict(t.module.state_dict())
+        yield "loading a state dict", loaded
+    with t.editable() as cast:
+        cast.module.to(torch.float64).to(t.dtype)  # and back: not every model computes in float64
+        yield "a cast", cast
+    if "save" in t.can:
+        with tempfile.TemporaryDirectory() as folder:
+            yield "saving and reading", t.saved(Path(folder))
+    if "resize" in t.can:
+        yield "resizing", t.resized(t.vocab + 5)
+
+
+def same(a: Float, b: Float) -> bool:
+    """Whether two tensors are one place in memory."""
+    return a is b or (a.data_ptr() == b.data_ptr() and a.shape == b.shape and a.device.type != "meta")
+
+
+@torch.no_grad()
+def tied(t: Target, ids: Int) -> bool:
+    """Whether nudging a row of the table that no input uses moves its own logit. The row is put back."""
+    table = t.embedding().weight
+    if not isinstance(table, torch.Tensor):
+        raise NotApplicable(f"the table of {t.name} is no tensor")
+    used = set(ids.flatten().tolist())
+    unused = next((i for i in range(min(len(table), t.vocab) - 1, -1, -1) if i not in used), None)
+    if unused is None:
+        raise NotApplicable(f"{t.name} has {t.vocab} tokens, too few to leave one out")
+    before, row = t.logits(ids), table[unused].clone()
+    try:
+        table[unused] = row + torch.randn(row.shape, generator=t.rng(3)).to(row)
+        after = t.logits(ids)
+    finally:
+        table[unused] = row
+    if before.shape[-1] <= unused:
+        raise NotApplicable(f"{t.name} gives no logits of a vocabulary")
+    return not torch.equal(before[..., unused], after[..., unused])
+
+
+__all__ = [
+    "a_tie_stays", "resizing_keeps_rows", "same", "saved_is_the_same", "tied", "ties_are_one", "treated",
+]  # fmt: skip

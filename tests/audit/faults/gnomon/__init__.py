@@ -1,0 +1,1 @@
+"""Faults seeded into Gnomon's own code, each under an encoding that shows it."""
