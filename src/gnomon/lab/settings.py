@@ -120,19 +120,12 @@ class LabSettings:
         """The encoding, or those that take turns over the layers, with tables fitted to the training length, where they
         have some and no size was given by hand.
 
-        A learned table gets as many rows. T5's last bucket begins at half of it, so that training shows it a range of
-        distances: one that begins at the end has met a single distance, and learns nothing about those beyond. FIRE
-        interpolates from there on, too. A recipe for position ids may reach further than that length.
+        A learned table gets as many rows; the rest each encoding says itself (`options_for`). A recipe for position ids
+        may reach further than that length.
         """
         specs, L = parse_list(text), self.train_length
         reach = max(L if spec.positions is None else spec.positions.reach(L) for spec in specs)
-        sizes = {
-            "max_positions": reach,
-            "max_distance": reach // 2,
-            "n_buckets": min(32, reach // 2),
-            "threshold": reach / 2,
-        }
-        return tuple(spec.with_options(**sizes) for spec in specs)
+        return tuple(spec.with_options(max_positions=reach, **spec.cls.options_for(reach)) for spec in specs)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON-ready data; `from_dict` brings it back."""

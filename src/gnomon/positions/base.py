@@ -311,6 +311,11 @@ class PositionEncoding(nn.Module):
         return self.scores(q, k, tables or (), ok, scale) - plain
 
     @classmethod
+    def options_for(cls, length: int) -> dict[str, Any]:
+        """Options for training on texts of so many tokens, where the defaults suit longer ones; the lab takes them."""
+        return {}
+
+    @classmethod
     def check_options(cls, options: Mapping[str, Any]) -> None:
         """Raise BadValue for options that are wrong whatever the model's sizes; the constructor checks the rest."""
 

@@ -65,6 +65,11 @@ class FIRE(PositionEncoding):
         if "threshold" in options:
             check_threshold(options["threshold"])
 
+    @classmethod
+    def options_for(cls, length: int) -> dict[str, Any]:
+        """The second half of a text is interpolated."""
+        return {"threshold": length / 2}
+
     @torch.no_grad()
     def reset_parameters(self) -> None:
         """Draw the network anew, as torch draws linear layers."""

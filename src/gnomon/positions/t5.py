@@ -9,6 +9,7 @@ length wants max_distance <= that length.
 """
 
 from functools import cache
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -60,6 +61,12 @@ class T5(PositionEncoding):
         self.one_sided = causal
         self.weight = nn.Parameter(torch.empty(n_buckets, n_heads))
         self.reset_parameters()
+
+    @classmethod
+    def options_for(cls, length: int) -> dict[str, Any]:
+        """The last bucket begins at half the length, so that training shows it a range of distances: one that begins at
+        the end has met a single distance, and learns nothing about those beyond."""
+        return {"max_distance": length // 2, "n_buckets": min(32, length // 2)}
 
     def reset_parameters(self) -> None:
         """Draw the table anew."""
