@@ -41,7 +41,7 @@ def test_gpt2_padded_on_the_left_without_position_ids_shifts_there_and_not_here(
     torch.testing.assert_close(here, alone, rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("family", ["bart", "marian", "mbart", "pegasus"])
+@pytest.mark.parametrize("family", ["bart", "marian", "mbart", "pegasus", "m2m_100"])
 def test_a_source_padded_on_the_left_shifts_there_and_not_here(tmp_path, family):
     """They too count the slots of padding as positions."""
     theirs = _case(family).model()
