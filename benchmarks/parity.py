@@ -37,8 +37,8 @@ what is allowed, 1e-5 max(1, max |logit|) in float32; the last column is the lar
 
 Where the two part, ours keeps a law that theirs does not; each has its test in `tests/checkpoints/hf/test_parity.py`:
 
-- GPT-2 padded on the left without position ids, and sources of BART, mBART, M2M-100, Marian and PEGASUS too, count padding as
-  positions there. In Gnomon, padding does not change a row.
+- GPT-2 padded on the left without position ids, and sources of BART, mBART, M2M-100, Marian and PEGASUS too, count
+  padding as positions there. In Gnomon, padding does not change a row.
 - Past the trained length, dynamic NTK and LongRoPE with a cache leave older keys turned by the table that was in force
   before. Here a cached result equals the uncached one.
 
