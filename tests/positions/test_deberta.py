@@ -92,11 +92,18 @@ def test_while_tokens_are_held_the_table_is_projected_once(monkeypatch):
         torch.testing.assert_close(steps, model(ids), atol=1e-5, rtol=1e-5)
 
 
+def test_where_every_distance_may_have_a_row_there_are_no_buckets():
+    at = gn.Layout.dense(1, 9)
+    few, none = (DeBERTa(**SIZES, buckets=buckets, max_distance=4) for buckets in (256, None))
+    assert few.weight.shape == none.weight.shape == (8, 8)
+    assert torch.equal(few.row(at, at), none.row(at, at))
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"buckets": 5}, "buckets must be even"),
-        ({"buckets": 8, "max_distance": 5}, "half of them less than max_distance"),
+        ({"max_distance": 0}, "max_distance at least 1"),
         ({"c2p": False, "p2c": False}, "c2p, p2c or both"),
     ],
 )

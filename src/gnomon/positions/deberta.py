@@ -60,7 +60,8 @@ class DeBERTa(PositionEncoding):
         norm_eps: float = 1e-7,
         std: float = 0.02,
     ) -> None:
-        """buckets: of each side, in place of a row per distance. max_distance: from here on all distances are one.
+        """buckets: of each side, in place of a row per distance, unless max_distance is within half of them.
+        max_distance: from here on all distances are one.
         c2p, p2c: whether queries meet positions, and keys. share: whether positions are projected as tokens are.
         norm: whether the table goes through a layer norm first, with norm_eps (version 3). std: of the table."""
         super().__init__()
@@ -69,16 +70,17 @@ class DeBERTa(PositionEncoding):
                 f"deberta needs sizes of at least 1, and c2p, p2c or both; got d_model={d_model}, d_head={d_head}, "
                 f"n_heads={n_heads}, n_layers={n_layers}, c2p={c2p}, p2c={p2c}"
             )
-        if buckets is not None and (buckets < 4 or buckets % 2 or max_distance <= buckets // 2 + 1):
+        if (buckets is not None and (buckets < 4 or buckets % 2)) or max_distance < 1:
             raise BadValue(
-                f"buckets must be even, at least 4, and half of them less than max_distance - 1; got {buckets} of them "
-                f"and max_distance={max_distance}"
+                f"buckets must be even and at least 4, and max_distance at least 1; got buckets={buckets}, "
+                f"max_distance={max_distance}"
             )
-        if max_distance < 1:
-            raise BadValue(f"max_distance must be at least 1, got {max_distance}")
         self.d_model, self.d_head, self.n_heads, self.n_layers = d_model, d_head, n_heads, n_layers
-        self.buckets, self.max_distance, self.c2p, self.p2c, self.share = buckets, max_distance, c2p, p2c, share
-        self.span = max_distance if buckets is None else buckets
+        logarithmic = buckets is not None and max_distance > buckets // 2 + 1
+        self.buckets, self.max_distance, self.c2p, self.p2c, self.share = (
+            buckets if logarithmic else None, max_distance, c2p, p2c, share,
+        )  # fmt: skip
+        self.span = buckets if buckets is not None and logarithmic else max_distance
         self.std, self.norm_eps, self.pair_width = std, norm_eps, 5 * n_heads
         self.weight = nn.Parameter(torch.empty(2 * self.span, d_model))
         self.norm = nn.LayerNorm(d_model, norm_eps) if norm else None
