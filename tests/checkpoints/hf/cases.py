@@ -82,6 +82,10 @@ GPT2 = {
 }
 BLOOM = {"vocab_size": V, "hidden_size": D, "n_layer": LAYERS, "n_head": 4, "pad_token_id": 0}
 MPT = {"vocab_size": V, "d_model": D, "n_layers": LAYERS, "n_heads": 4, "max_seq_len": 64}
+DEBERTA = {
+    "relative_attention": True, "position_buckets": 8, "pos_att_type": ["p2c", "c2p"], "share_att_key": True,
+    "norm_rel_ebd": "layer_norm", "position_biased_input": False,
+}  # fmt: skip
 DISTILBERT = {
     "vocab_size": V, "dim": D, "n_layers": LAYERS, "n_heads": 4, "hidden_dim": 48, "max_position_embeddings": 64,
 }  # fmt: skip
@@ -149,6 +153,7 @@ FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "electra": ("Electra", "ForMaskedLM", SIZES | {"embedding_size": 20}),
     "albert": ("Albert", "ForMaskedLM", SIZES | {"embedding_size": 20}),
     "mpnet": ("MPNet", "ForMaskedLM", SIZES | LATE),
+    "deberta-v2": ("DebertaV2", "ForMaskedLM", SIZES | DEBERTA),
     "modernbert": ("ModernBert", "ForMaskedLM", SIZES | {"local_attention": 12} | MARKED),
     "mixtral": ("Mixtral", "ForCausalLM", SIZES | GQA | {"num_local_experts": 5}),
     "qwen2_moe": ("Qwen2Moe", "ForCausalLM", SIZES | GQA | SPARSE | {"shared_expert_intermediate_size": 24}),
@@ -296,6 +301,17 @@ ENCODERS = [
 ]
 ENCODERS += [
     *(case(family, head, head, num_labels=3) for family in ("electra", "albert", "mpnet") for head in HEADS),
+    *(case("deberta-v2", head, head, num_labels=3) for head in HEADS),
+    case(
+        "deberta-v2",
+        "every distance, no norm, types, own head",
+        position_buckets=-1,
+        max_relative_positions=6,
+        norm_rel_ebd="none",
+        type_vocab_size=2,
+        **APART,
+    ),
+    case("deberta-v2", "queries alone, relu", pos_att_type="c2p", hidden_act="relu", pooler_hidden_act="relu"),
     case("electra", "as wide as its layers, own head", embedding_size=D, hidden_act="relu", **APART),
     case("albert", "two groups of two layers, relu", num_hidden_layers=4, num_hidden_groups=2, hidden_act="relu"),
     case("distilbert", "ForSequenceClassification", "ForSequenceClassification", num_labels=3),

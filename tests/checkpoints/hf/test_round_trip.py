@@ -36,7 +36,7 @@ def test_a_loaded_model_is_written_back_bit_for_bit(tmp_path, one):
     ours = loaded(theirs, tmp_path / "theirs")
     save_hf(ours, tmp_path / "ours", one.family)
     before, after = (load_file(tmp_path / name / "model.safetensors") for name in ("theirs", "ours"))
-    assert before.keys() - after.keys() <= (UNUSED if one.family in ("bert", "pegasus") else set())
+    assert before.keys() - after.keys() <= (UNUSED if one.family in ("bert", "deberta-v2", "pegasus") else set())
     assert after.keys() <= before.keys()
     assert all(torch.equal(after[name], before[name]) for name in after)
     again = type(theirs).from_pretrained(tmp_path / "ours").eval()

@@ -21,6 +21,7 @@ _REASONS: Mapping[str, str] = {
         emb_pdrop layerdrop encoder_layerdrop decoder_layerdrop attention_probs_dropout_prob classifier_dropout
         classif_dropout qa_dropout seq_classif_dropout summary_first_dropout problem_type initializer_factor
         router_aux_loss_coef output_router_logits router_jitter_noise classifier_dropout_prob modernbert.mlp_dropout
+        deberta-v2.pooler_dropout deberta-v2.cls_dropout
         modernbert.initializer_cutoff_factor modernbert.sparse_prediction modernbert.sparse_pred_ignore_index
         bart.save_step bart.replacing_rate bart.student_encoder_layers bart.student_decoder_layers""",
     "how to write a text with the model; ids that end one are read with the tokenizer": """
