@@ -74,7 +74,8 @@ def diagonal(cells: Sequence[dict[str, str]]) -> list[int]:
     order: dict[str, dict[str, int]] = {name: {} for name in cells[0]}
     places = [{name: order[name].setdefault(cell[name], len(order[name])) for name in order} for cell in cells]
     longest = max(order, key=lambda name: len(order[name]))
-    chosen = [i for i, at in enumerate(places) if all(at[n] == at[longest] % len(order[n]) for n in order)]
+    turn = {name: int(name != longest) for name in order}  # where two lists are the same, no value meets itself
+    chosen = [i for i, at in enumerate(places) if all(at[n] == (at[longest] + turn[n]) % len(order[n]) for n in order)]
     met = {value for i in chosen for value in places[i].items()}
     for i, at in enumerate(places):
         if not set(at.items()) <= met:
