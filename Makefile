@@ -1,6 +1,6 @@
 # Gnomon. `make demo` and `make test` need only Python >= 3.11 and make: each sets up .venv for itself the first time.
 .DEFAULT_GOAL := help
-.PHONY: help order demo test test-slow check lint types clean
+.PHONY: help order demo test test-slow check bench lint types clean
 .DELETE_ON_ERROR:
 
 VENV := .venv
@@ -18,6 +18,7 @@ help:
 	@echo 'make test       the fast tests: of many similar cases a sample'
 	@echo 'make test-slow  the other cases, and what takes long: trainings, the built wheel, older processors'
 	@echo 'make check      ruff, mypy and the fast tests: run it before a commit'
+	@echo 'make bench      how fast it is beside other libraries, into docs/speed.md'
 	@echo 'make clean      remove .venv and what tools left behind (never runs/)'
 	@echo 'Python: the first of $(PYTHONS) that is >= 3.11, or PYTHON=/path/to/python'
 
@@ -41,6 +42,11 @@ lint: $(VENV)/.dev
 
 types: $(VENV)/.dev
 	$(BIN)/mypy
+
+# The libraries to compare with come into the same environment: one process races them all.
+bench: $(VENV)/.dev
+	$(PIP) --group bench
+	$(BIN)/python benchmarks/all.py
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

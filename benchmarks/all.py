@@ -1,6 +1,6 @@
 """Run every benchmark here and write what they print, with an explanation each, to docs/speed.md.
 
-python benchmarks/all.py            (about two minutes on two idle cores)
+make bench            (about ten minutes on two idle cores)
 """
 
 import subprocess
@@ -12,7 +12,7 @@ PAGE = HERE.parent / "docs" / "speed.md"
 
 INTRODUCTION = """# Speed, measured
 
-Written by `python benchmarks/all.py`. Contestants take turns in one process; what counts is the ratio within a round:
+Written by `make bench`. Contestants take turns in one process; what counts is the ratio within a round:
 its median, and in brackets its quartiles. Milliseconds are medians too, but they depend on what else the machine does.
 """
 
@@ -20,6 +20,7 @@ SECTIONS = {
     "encodings": "What an encoding costs in a training step of the same small model, against no position at all.",
     "attention": "Biases of distance, and ALiBi as a dense T x T bias, against plain causal attention.",
     "training": "A training step against the same model written with `torch.nn.TransformerEncoder`.",
+    "writing": "Text written by SmolLM2-135M in each form of the weights, beside transformers and CTranslate2.",
     "parallel": "A Transformer reads all positions at once; writing goes one after another.",
     "loading": "A model of 135 M parameters from its folder: weights are mapped, or converted one by one.",
     "help": "The command line imports nothing that it does not need.",
