@@ -38,6 +38,7 @@ def test_it_is_the_papers_sum(scaled):
     torch.testing.assert_close(attend(q, k, v, cope)[0], torch.stack(want), atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.slow  # imports a library
 def test_without_the_scale_it_is_x_transformers():
     theirs = pytest.importorskip("x_transformers.x_transformers").CoPE(4, 2, 4)
     cope, q, k, v = drawn(scaled=False)

@@ -34,6 +34,7 @@ def test_it_is_the_papers_sum():
     torch.testing.assert_close(got[0], torch.stack(want), atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.slow  # imports a library
 def test_gates_are_those_of_x_transformers():
     theirs = pytest.importorskip("x_transformers.x_transformers").DataDependentAlibi(6, 2)
     fox, (x, *_) = FoX(6, 4, 2), drawn(9)

@@ -36,6 +36,7 @@ def test_it_is_the_papers_four_terms(causal):
     torch.testing.assert_close(attend(q, k, v, xl, causal=causal)[0], out, atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.slow  # imports a library
 def test_it_is_xlnets_attention():
     xlnet = pytest.importorskip("transformers.models.xlnet.modeling_xlnet")
     config = xlnet.XLNetConfig(vocab_size=11, d_model=8, n_layer=1, n_head=2, d_inner=8, dropout=0.0)
