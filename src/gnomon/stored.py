@@ -16,10 +16,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from gnomon.errors import BadValue, must_be
-from gnomon.native import STORED_AS, Kind, product
+from gnomon.native import BLOCK, BLOCK_BYTES, STORED_AS, Kind, product
 from gnomon.shapes import Float, Int
 
-BLOCK = 32  #: weights that share a scale
 _GGUF = {"int8": "Q8_0", "int4": "Q4_0"}
 
 
@@ -85,7 +84,7 @@ def unpack(blocks: Tensor, kind: Kind) -> Float:
     """Stored rows (..., stored width) as float32 (..., in)."""
     if kind not in _GGUF:
         return blocks.float()
-    parts = blocks.view(*blocks.shape[:-1], -1, 34 if kind == "int8" else 18)
+    parts = blocks.view(*blocks.shape[:-1], -1, BLOCK_BYTES[kind])
     scale = parts[..., :2].contiguous().view(torch.float16).float()
     if kind == "int8":
         numbers = parts[..., 2:].contiguous().view(torch.int8)

@@ -9,7 +9,9 @@ import gguf
 import pytest
 import torch
 from gguf import GGMLQuantizationType as Type
+from torch.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
 from torch.utils.flop_counter import FlopCounterMode
 
 import gnomon as gn
@@ -29,6 +31,18 @@ def stored(weight, kind):
         return torch.from_numpy(blocks), torch.from_numpy(gguf.quants.dequantize(blocks, FORMS[kind])).double()
     kept = weight.to(STORED_AS[kind])
     return kept, kept.double()
+
+
+class Seen(TorchFunctionMode):
+    """Notes the functions of torch that are called."""
+
+    def __init__(self):
+        super().__init__()
+        self.functions = []
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        self.functions.append(function)
+        return function(*args, **(kwargs or {}))
 
 
 def error(x, held, bias, y):
@@ -97,6 +111,37 @@ def test_what_it_cannot_do_is_left_to_torch():
     with torch.no_grad(), FlopCounterMode(display=False) as flops:
         linear(x, weight)
     assert flops.get_total_flops() == 2 * 2 * 4 * 6
+    with torch.no_grad(), Seen() as seen:
+        linear(x, weight)
+    assert F.linear in seen.functions
+
+
+@compiled
+@torch.no_grad()
+def test_matrices_that_do_not_fit_are_torchs_to_refuse():
+    """Compiled code would read past their end."""
+    x = torch.randn(2, 32)
+    for kind in KINDS:
+        kept = stored(torch.randn(6, 64), kind)[0]
+        assert product(x, kept, None, 6, kind) is None
+        assert product(torch.randn(2, 64), kept, None, 7, kind) is None
+        assert product(torch.randn(2, 64), kept, torch.zeros(5), 6, kind) is None
+    with pytest.raises(RuntimeError, match="shape"):
+        linear(x, torch.randn(6, 64))
+    assert product(x, torch.randn(6, 32).to_sparse(), None, 6) is None
+
+
+@compiled
+@pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
+@torch.no_grad()
+def test_casts_traces_and_forward_derivatives_are_those_of_torch():
+    layer, x, other = Linear(8, 4), torch.randn(3, 8), torch.randn(3, 8)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert layer(x).dtype == torch.bfloat16
+    torch.testing.assert_close(torch.jit.trace(layer, (x,))(other), layer(other))
+    with dual_level():
+        tangent = unpack_dual(layer(make_dual(x, other))).tangent
+    torch.testing.assert_close(tangent, F.linear(other, layer.weight))
 
 
 @compiled

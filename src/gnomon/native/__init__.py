@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from gnomon.native.build import LIBRARY
 from gnomon.shapes import Float
@@ -33,6 +34,8 @@ STORED_AS = {  #: the dtype of a matrix in each form; blocks are bytes
     "float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16, "int8": torch.uint8,
     "int4": torch.uint8,
 }  # fmt: skip
+BLOCK = 32  #: weights that share a scale
+BLOCK_BYTES = {"int8": 34, "int4": 18}  #: of a block
 ALONE = 2**15  #: weights that one thread multiplies before another could begin
 
 
@@ -85,7 +88,7 @@ def product(x: Float, weight: Tensor, bias: Float | None, out: int, kind: Kind =
 
     None where PyTorch has to: more rows than are worth it, a device or dtype of another kind, gradients, compiling.
     """
-    if torch.compiler.is_compiling() or not _plain(x) or x.dtype != torch.float32:
+    if torch.compiler.is_compiling() or _watched() or not _plain(x) or x.dtype != torch.float32:
         return None
     width = x.shape[-1]
     rows = x.numel() // width if width else 0
@@ -95,11 +98,9 @@ def product(x: Float, weight: Tensor, bias: Float | None, out: int, kind: Kind =
         x.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)
     ):
         return None
-    if not _plain(weight) or not weight.is_contiguous() or weight.dtype != STORED_AS[kind]:
+    if not _holds(weight, (out, stored_width(width, kind)), STORED_AS[kind]):  # PyTorch names what does not fit
         return None
-    if bias is not None and not (_plain(bias) and bias.dtype == torch.float32 and bias.is_contiguous()):
-        return None
-    if _watched():
+    if bias is not None and not _holds(bias, (out,), torch.float32):
         return None
     threads = torch.get_num_threads() if rows * out * width > ALONE else 1
     if threads > 1 and not native.parallel:
@@ -112,14 +113,34 @@ def product(x: Float, weight: Tensor, bias: Float | None, out: int, kind: Kind =
     return y
 
 
+def stored_width(width: int, kind: Kind) -> int:
+    """Numbers, or bytes of blocks, that a row of `width` weights is stored in."""
+    return width if kind not in BLOCK_BYTES else width // BLOCK * BLOCK_BYTES[kind] if width % BLOCK == 0 else -1
+
+
 def _watched() -> bool:
-    """Whether somebody counts, records or transforms operations: they know torch's and not these."""
-    return bool(torch._C._len_torch_dispatch_stack()) or torch._C._functorch.peek_interpreter_stack() is not None
+    """Whether somebody counts, records, casts or transforms operations: they know torch's and not these."""
+    return (
+        torch._C._len_torch_dispatch_stack() > 0
+        or torch._C._len_torch_function_stack() > 0
+        or torch._C._functorch.peek_interpreter_stack() is not None
+        or torch._C._get_tracing_state() is not None
+        or torch.is_autocast_enabled("cpu")
+        or forward_ad._current_level >= 0
+    )
+
+
+def _holds(x: Tensor, shape: tuple[int, ...], dtype: torch.dtype) -> bool:
+    """Whether these numbers lie in memory as the compiled code reads them."""
+    return _plain(x) and x.shape == shape and x.dtype == dtype and x.is_contiguous()
 
 
 def _plain(x: Tensor) -> bool:
     """Whether this is memory of the processor's own, and no tensor that stands for something else."""
-    return type(x) in (Tensor, torch.nn.Parameter) and x.device.type == "cpu"
+    ours = type(x) in (Tensor, torch.nn.Parameter) and x.device.type == "cpu"
+    return ours and x.layout is torch.strided and not x.is_neg()
 
 
-__all__ = ["KINDS", "ROWS", "STORED_AS", "Kind", "Library", "library", "product"]
+__all__ = [
+    "BLOCK", "BLOCK_BYTES", "KINDS", "ROWS", "STORED_AS", "Kind", "Library", "library", "product", "stored_width",
+]  # fmt: skip
