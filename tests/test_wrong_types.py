@@ -232,6 +232,7 @@ CALLS: Mapping[str, Callable[[], Call]] = {
     "Layout.then": bound("then", lambda: AT, n=2),
     "Layout.cat": bound("cat", lambda: AT, other=AT),
     "Layout.expand": bound("expand", lambda: Layout.dense(1, 3), B=2),
+    "cite": plain(gn.cite, what="rope"),
     "positions.get": plain(gn.positions.get, name="rope"),
     "positions.recipe": plain(gn.positions.recipe, name="cape"),
     "positions.get rope": lambda: (

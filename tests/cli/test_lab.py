@@ -49,7 +49,7 @@ def test_a_table_and_a_folder_come_out(texts, tmp_path):
     assert "rope(base=200)" in result.stdout
     assert "byte trigram" in result.stdout
     assert "runs/lab/report.html" in result.stdout
-    assert "2 models, 1 layers of width 16" in result.stderr
+    assert "2 models, 1 layer of width 16" in result.stderr
     kept = {path.name for path in Path("runs/lab").iterdir()}
     assert {"report.html", "report.json", "table.txt", "rope", "rope-base=200", "extrapolation.png"} <= kept
 

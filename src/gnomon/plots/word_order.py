@@ -6,6 +6,7 @@ stacks of two layers or more are another matter: their mask already tells the or
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,7 +109,7 @@ def order(
     encodings: tuple[str, ...] = ENCODINGS,
     seed: int = 0,
     layers: int = 2,
-    sentences: tuple[str, str] | None = None,
+    sentences: Sequence[object] | None = None,
 ) -> Order:
     """Compare "the dog bit the man" with "the man bit the dog" under each encoding, byte by byte, in float64.
 
@@ -125,7 +126,7 @@ def order(
     return Order(lang, seed, layers, a, b, _swapped(a.words, b.words), back, comparisons, causal)
 
 
-def _sentences(w: Words, given: tuple[str, str] | None) -> tuple[Sentence, Sentence]:
+def _sentences(w: Words, given: Sequence[object] | None) -> tuple[Sentence, Sentence]:
     """The language's own pair, or the one that is given, once it is the same words twice."""
     if given is None:
         plain = w("sentence").split()
@@ -133,7 +134,7 @@ def _sentences(w: Words, given: tuple[str, str] | None) -> tuple[Sentence, Sente
         return sentence(plain), sentence(_swap(plain, i, j))
     if len(given) != 2 or not all(isinstance(text, str) for text in given):
         raise wrong("sentences", given, "two sentences", 'such as ("Ann saw Bob", "Bob saw Ann")')
-    one, other = (text.split() for text in given)
+    one, other = (str(text).split() for text in given)
     if one == other:
         raise BadValue("the two sentences are the same: give the second one with words in another order")
     if Counter(one) != Counter(other):
