@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 from click.testing import CliRunner
 
 import gnomon as gn
@@ -96,6 +97,49 @@ def test_recipes_for_position_ids_are_listed_in_every_language():
         assert "Ruoss et al. 2023" in line
 
 
+@pytest.mark.parametrize("width", [60, 80, 130])
+def test_lists_and_pages_fit_the_terminal_and_papers_are_whole(width, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(width))
+    listed = run("--lang", "es")
+    assert {len(line) for line in listed.splitlines() if "…" in line} == ({width} if width < 130 else set())
+    assert max(map(len, listed.splitlines())) <= max(width, 80)
+    assert all(gn.positions.recipe(name).paper.split("arXiv:")[1] in listed for name in gn.positions.recipes())
+    page = run("deberta")
+    assert max(map(len, page.splitlines())) <= max(width, 72)  # a picture is 68 wide
+    assert "(equation 4)" in page
+
+
+def test_a_recipe_has_a_page_and_a_citation_of_its_own():
+    page = run("randomized", "--lang", "pt")
+    assert page.startswith("randomized  Ruoss et al. 2023, arXiv:2305.16843")
+    assert "position.positions=randomized(2048)" in page
+    assert "ordenados" in page
+    entry = run("cite", "cape")
+    assert "Rogozhnikov, Alex" in entry
+    assert json.loads(run("cape", "--json"))["cite"] == entry.strip()
+    assert gn.cite(gn.DecoderOnly(11, 16, 1, 2, position="rope(positions='cape')")) == gn.cite(["rope", "cape"])
+    result = CliRunner().invoke(cli, ["positions", "cape", "--plot", "x.png"])
+    assert "--plot cannot draw" in result.output
+
+
+def test_what_is_drawn_at_random_looks_the_same_at_every_call():
+    torch.manual_seed(1)
+    first = run("shaw")
+    torch.manual_seed(2)
+    assert run("shaw") == first
+
+
+def test_an_encoding_that_starts_at_zero_says_so_in_place_of_a_blank_picture():
+    page = run("cope")
+    assert "▕" not in page
+    assert "as it begins, it is 0 at all positions up to 63" in page
+
+
+def test_the_users_of_an_encoding_are_named_in_the_reader_s_language():
+    assert "los modelos de sus autores" in run("fox", "--lang", "es")
+    assert "conserva 0,5 de cada peso" in run("fox", "--lang", "es")
+
+
 def test_an_encoding_of_ones_own_joins_the_list(outside):
     row = rows("--import", outside("hazy"))["hazy"]
     assert row["paper"] == "A notebook, 2026"
@@ -153,7 +197,7 @@ def test_a_page_says_all_about_one_in_three_languages(lang, words):
 def test_every_encoding_has_a_page(name):
     page = run(name)
     assert page.startswith(f"{name}  {gn.positions.encoding(name).paper}\n\n  ")
-    assert ("▕" in page) == (gn.positions.encoding(name).acts != "nowhere")
+    assert ("▕" in page) == (gn.positions.encoding(name).acts != "nowhere" and "No picture" not in page)
 
 
 def test_the_page_as_data_is_what_classes_and_counters_say():

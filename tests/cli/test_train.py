@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 from click.testing import CliRunner, Result
 
 from gnomon.checkpoints import load
@@ -189,6 +190,14 @@ def test_a_table_is_made_for_a_preset_that_has_none():
     result = run("text.txt", "-o", "run", *TINY, "--preset", "mini-llama", "--position", "learned", "--steps", 1)
     assert result.exit_code == 0, result.output
     assert load("run").config.max_positions == 8
+
+
+def test_a_model_without_a_table_is_trained_to_the_length_of_its_rows():
+    from gnomon.cli.train_settings import make_model
+
+    given = resolve_config(settings_of(find("text")), sets=["position.name=rope", "train.length=24"])
+    model = make_model(settled(given), Tokenizer.bytes(), torch.device("cpu"))
+    assert model.config.max_positions == 24
 
 
 def test_a_name_that_is_not_utf_8_is_refused_before_the_first_step(folder):

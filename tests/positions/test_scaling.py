@@ -206,7 +206,7 @@ def test_pairs_that_stand_still_see_no_position():
         assert torch.equal(turned[..., pair::8], full[..., pair::8])
     assert not torch.allclose(turned, few)
     assert still.describe(64) == [
-        "4 of the 16 channels of a head turn, base 10\N{NARROW NO-BREAK SPACE}000 (half).",
+        "4 of the 16 channels of a head turn, base 10\N{NARROW NO-BREAK SPACE}000 (pairing=half).",
         "2 pairs of channels, wavelengths from 6.283 to 19.87 tokens.",
         "Every pair completes a turn within 64 tokens.",
         "Twice the length: no new angle.",

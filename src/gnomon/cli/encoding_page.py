@@ -1,12 +1,14 @@
 """The page about one encoding that `gnomon positions NAME` prints: what it is, costs and does, and what is near it."""
 
+import re
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 from gnomon.glossary import Words, translated
 
 if TYPE_CHECKING:
     from gnomon.models.position_cost import PositionCost
-    from gnomon.positions import PositionEncoding
+    from gnomon.positions import PositionEncoding, PositionIds
 
 WIDTH = 64  #: positions that the picture shows
 ROWS = 8
@@ -46,8 +48,8 @@ def facts(cls: "type[PositionEncoding]") -> dict[str, Any]:
     }
 
 
-def page(cls: "type[PositionEncoding]", w: Words) -> str:
-    """The page as text. w: of the glossary's group "positions" """
+def page(cls: "type[PositionEncoding]", w: Words, width: int = 80) -> str:
+    """The page as text, in lines of up to `width` letters. w: of the glossary's group "positions" """
     from gnomon.models.position_cost import position_cost
     from gnomon.positions.base import kind_of
     from gnomon.positions.kinship import formula, nearest
@@ -64,22 +66,61 @@ def page(cls: "type[PositionEncoding]", w: Words) -> str:
         (w("nearest"), near),
     ]
     head = f"{cls.name}  {cls.paper}".rstrip()
-    texts = [head, _indented(formula(cls)), *(f"{title}\n{_indented(text)}" for title, text in parts), picture(cls, w)]
+    told = (f"{title}\n{_indented(text, width)}" for title, text in parts)
+    texts = [head, _indented(formula(cls), width), *told, picture(cls, w, width)]
     more = w("more", cite=f"gnomon positions cite {cls.name}", plot=f"gnomon plot {cls.name}")
     return "\n\n".join(text for text in [*texts, more] if text)
 
 
-def _indented(text: str) -> str:
-    return "\n".join(f"  {line}" for line in text.splitlines())
+def recipe_facts(cls: "type[PositionIds]") -> dict[str, Any]:
+    """What is known of a recipe for position ids, as data."""
+    from gnomon.positions.citation import cite
+
+    return {"name": cls.name, "paper": cls.paper, "training": cls.formula, "cite": cite(cls)}
+
+
+def recipe_page(cls: "type[PositionIds]", w: Words) -> str:
+    """The page about a recipe."""
+    from dataclasses import MISSING, fields
+
+    needed = ["2048" for f in fields(cls) if f.default is MISSING]
+    example = f"{cls.name}({', '.join(needed)})" if needed else cls.name
+    training = f"{w('in_training')}\n  {translated(cls.formula, w.lang)}"
+    more = w("recipe_more", name=cls.name, example=example)
+    return "\n\n".join([f"{cls.name}  {cls.paper}".rstrip(), training, more])
+
+
+def _indented(text: str, width: int) -> str:
+    return "\n".join(part for line in text.splitlines() for part in _fitted(line, width - 2))
+
+
+def _fitted(line: str, width: int) -> list[str]:
+    """A line, indented. One that is too long is broken before the remark at its end, which a wide gap sets off, then
+    between words."""
+    if len(line) <= width:
+        return [f"  {line}"]
+    parts, first, lines = re.split(r" {3,}(?=\S+(?: \S+)*$)", line), "  ", []
+    for part in parts:
+        if len(first + part) <= width + 2:
+            lines.append(first + part)
+        else:
+            lines += textwrap.wrap(part, width + 2, initial_indent=first, subsequent_indent="      ")
+        first = "      "
+    return lines
 
 
 def _built(cls: "type[PositionEncoding]") -> "PositionEncoding | None":
+    import torch
+
     from gnomon.errors import BadValue
     from gnomon.positions import Spec
     from gnomon.positions.kinship import SIZES
+    from gnomon.positions.spec import forked_rng
 
     try:
-        return Spec(cls).build(causal=True, **SIZES)
+        with forked_rng():
+            torch.manual_seed(0)  # what is drawn at random looks the same at every call
+            return Spec(cls).build(causal=True, **SIZES)
     except BadValue:
         return None
 
@@ -112,7 +153,7 @@ def _near(other: "type[PositionEncoding]", differs: list[str], w: Words) -> str:
     return w("near_differs", name=other.name, what=", ".join(w(PROPERTIES[key]) for key in differs))
 
 
-def picture(cls: "type[PositionEncoding]", w: Words) -> str:
+def picture(cls: "type[PositionEncoding]", w: Words, width: int = 80) -> str:
     """What it does at the first positions, in shades, with a line that says what the rows and columns are."""
     built = _built(cls)
     matrix, caption = (None, "") if built is None else built.look(WIDTH)
@@ -122,10 +163,12 @@ def picture(cls: "type[PositionEncoding]", w: Words) -> str:
     shown = matrix[::step].detach().double().cpu()
     seen = shown[shown.isfinite()]
     low, high = (float(seen.min()), float(seen.max())) if len(seen) else (0.0, 0.0)
+    if low == high and len(seen) == shown.numel():
+        return _indented(w("nothing_to_see", value=low, last=WIDTH - 1), width)
     low -= 0.0 if len(seen) == shown.numel() else high - low or 1.0  # what is hidden lies below all that is seen
     level = ((shown.clamp(min=low) - low) / (high - low or 1.0) * (len(SHADES) - 1)).round().long()
     rows = ["".join(SHADES[i] for i in row) for row in level.tolist()]
-    return _indented("\n".join([*(f"▕{row}▏" for row in rows), translated(caption, w.lang)]))
+    return "\n".join([*(f"  ▕{row}▏" for row in rows), _indented(translated(caption, w.lang), width)])
 
 
-__all__ = ["facts", "page", "picture"]
+__all__ = ["facts", "page", "picture", "recipe_facts", "recipe_page"]

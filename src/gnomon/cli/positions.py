@@ -1,5 +1,7 @@
 """`gnomon positions`: the encodings there are, as the registry has them; a page about each; how to cite them."""
 
+import shutil
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +17,6 @@ if TYPE_CHECKING:
 
 TITLES = ("name", "acts_at", "kind", "parameters", "extrapolation", "paper")
 SHORT = ("name", "acts_at", "extrapolation")
-COLUMNS = 80
 
 
 @click.command("positions")
@@ -26,7 +27,7 @@ COLUMNS = 80
 @lang_option
 @json_option
 def command(what: tuple[str, ...], markdown: bool, plot: Path | None, lang: str, as_json: bool) -> None:
-    """List the position encodings, tell all about one, or cite some.
+    """List the position encodings and recipes, describe one, or cite some.
 
     \b
     gnomon positions                  one line each
@@ -55,12 +56,14 @@ def command(what: tuple[str, ...], markdown: bool, plot: Path | None, lang: str,
 def _cite(names: tuple[str, ...], as_json: bool) -> None:
     """BibTeX of encodings by name, or of the models in folders."""
     from gnomon.checkpoints import load
-    from gnomon.positions import names as known
+    from gnomon.positions import names as encodings
+    from gnomon.positions import recipes
     from gnomon.positions.citation import cite
 
     if not names:
         raise BadValue("cite takes names of encodings or folders of models: gnomon positions cite rope alibi")
-    text = cite([load(Path(name)) if name not in known() and Path(name).exists() else name for name in names])
+    known = {*encodings(), *recipes()}
+    text = cite([load(Path(name)) if name not in known and Path(name).exists() else name for name in names])
     if as_json:
         print_json({"cite": text})
     else:
@@ -68,16 +71,22 @@ def _cite(names: tuple[str, ...], as_json: bool) -> None:
 
 
 def _about(name: str, plot: Path | None, lang: str, as_json: bool) -> None:
-    """The page about one encoding."""
-    from gnomon.cli.encoding_page import facts, page
-    from gnomon.positions import encoding
+    """The page about one encoding, or about a recipe."""
+    from gnomon.cli.encoding_page import facts, page, recipe_facts, recipe_page
+    from gnomon.positions import encoding, recipe, recipes
 
+    if name in recipes():
+        if plot is not None:
+            raise BadValue(f"{name} is a recipe for position ids, which --plot cannot draw: leave --plot out")
+        found = recipe(name)
+        print_json(recipe_facts(found)) if as_json else click.echo(recipe_page(found, words("positions", lang)))
+        return
     cls = encoding(name)
     drawn = None if plot is None else _drawn(cls, plot, lang)
     if as_json:
         print_json({**facts(cls), **({} if drawn is None else {"file": plot, "alt": drawn})})
         return
-    click.echo(page(cls, words("positions", lang)))
+    click.echo(page(cls, words("positions", lang), terminal()))
     if drawn is not None:
         click.echo(f"{plot}: {drawn}")
 
@@ -108,7 +117,8 @@ def _list(markdown: bool, lang: str, as_json: bool) -> None:
     click.echo(_markdown(rows) if markdown else _columns(rows))
     if not markdown:
         click.echo("\n" + w("list_more", count=len(found)))
-        click.echo("\n" + _columns([(w("recipe"), w("in_training"), w("paper")), *_recipe_cells(lang)]))
+        recipes = [(w("recipe"), w("in_training"), w("paper")), *_recipe_cells(lang)]
+        click.echo("\n" + _columns(recipes, whole=True))
         click.echo("\n" + w("recipes", example="position=gn.positions.get('rope', positions='randomized(2048)')"))
 
 
@@ -161,11 +171,23 @@ def _cells(row: dict[str, Any], w: Words, titles: tuple[str, ...]) -> tuple[str,
     return tuple(cells[title] for title in titles)
 
 
-def _columns(rows: list[tuple[str, ...]]) -> str:
-    """Side by side, cut where a terminal ends."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = ["  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "\n".join(line if len(line) <= COLUMNS else f"{line[: COLUMNS - 1]}…" for line in lines)
+def _columns(rows: list[tuple[str, ...]], whole: bool = False) -> str:
+    """Side by side. Where the terminal ends a row is cut; or its last cell goes on below, where it is wanted whole."""
+    width, widths = terminal(), [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    left = sum(widths[:-1]) + 2 * len(widths[:-1])
+    lines = []
+    for *cells, last in rows:
+        line = "".join(f"{cell:<{w}}  " for cell, w in zip(cells, widths, strict=False)) + last
+        if whole:
+            lines += textwrap.wrap(line, max(width, left + 20), subsequent_indent=" " * left, drop_whitespace=True)
+        else:
+            lines.append(line if len(line) <= width else f"{line[: width - 1]}…")
+    return "\n".join(lines)
+
+
+def terminal() -> int:
+    """Columns of the terminal; 80 where there is none."""
+    return shutil.get_terminal_size((80, 24)).columns
 
 
 def _markdown(rows: list[tuple[str, ...]]) -> str:

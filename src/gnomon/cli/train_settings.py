@@ -112,12 +112,13 @@ def make_model(settings: TrainSettings, tokenizer: Tokenizer, device: torch.devi
 
 
 def _long_enough(config: ModelConfig, settings: TrainSettings) -> ModelConfig:
-    """A table of positions has a row for each place of the rows that are trained on, unless its size was given."""
+    """A table of positions has a row for each place of the rows that are trained on, unless its size was given. Without
+    a table, the model is trained to the length of these rows, whatever the preset's is."""
     length = settings.train.length if config.recipe is None else config.recipe.reach(settings.train.length)
     has_rows = "max_positions" in config.at_input.with_options(max_positions=length).options
-    if not has_rows or "max_positions" in settings.model or (config.max_positions or 0) >= length:
+    if "max_positions" in settings.model or (has_rows and (config.max_positions or 0) >= length):
         return config
-    return replace(config, max_positions=length)
+    return replace(config, max_positions=length if has_rows else settings.train.length)
 
 
 def free_folder(settings: TrainSettings) -> Path:

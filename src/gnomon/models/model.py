@@ -88,8 +88,12 @@ class Model(nn.Module):
             if isinstance(part, Stack) and any(p is position for p in part.encodings()):
                 mine = [n for n in range(part.depth) if part.position_of(n) is position]
                 numbers = ", ".join(str(n + 1) for n in mine)
-                whole = len(mine) == part.depth
-                here = message("encodings", "all_layers") if whole else message("encodings", "layers", numbers=numbers)
+                if len(mine) == part.depth:
+                    here = message("encodings", "all_layers")
+                elif len(mine) == 1:
+                    here = message("encodings", "layer", number=mine[0] + 1)
+                else:
+                    here = message("encodings", "layers", numbers=numbers)
                 of = {"layers": here, "part": message("encodings", name)} if name in ("encoder", "decoder") else {}
                 places.append(message("encodings", "of_part", **of) if of else here)
         if len(places) < 2:

@@ -8,12 +8,14 @@ from torch import nn
 
 from gnomon.errors import wrong
 from gnomon.positions.base import PositionEncoding
+from gnomon.positions.ids import PositionIds, recipe, recipes
 from gnomon.positions.registry import encoding
 from gnomon.positions.spec import Spec
 
 
 def cite(what: object) -> str:
     """BibTeX entries for the position encodings of `what`: a model, an encoding, a Spec or a name; several in a list.
+    A recipe for position ids counts as one, by its name or in a model or Spec that uses it.
 
     An encoding whose class has no `cite` gets an entry made of its `paper`. Each entry occurs once.
 
@@ -22,22 +24,28 @@ def cite(what: object) -> str:
 
     Raises BadValue for an unknown name, and for what holds no encoding.
     """
-    return "\n\n".join(dict.fromkeys(_entry(cls) for cls in _encodings(what)))
+    return "\n\n".join(dict.fromkeys(_entry(cls) for cls in _methods(what)))
 
 
-def _encodings(what: object) -> Iterator[type[PositionEncoding]]:
-    """The classes of the encodings in it."""
+def _methods(what: object) -> Iterator[type[PositionEncoding | PositionIds]]:
+    """The classes of the encodings in it, then that of its recipe."""
     if isinstance(what, str):
-        yield encoding(what)
+        yield recipe(what) if what in recipes() else encoding(what)
+    elif isinstance(what, PositionIds):
+        yield type(what)
     elif isinstance(what, Spec):
         yield what.cls
-    elif isinstance(what, type) and issubclass(what, PositionEncoding):
+        if what.positions is not None:
+            yield type(what.positions)
+    elif isinstance(what, type) and issubclass(what, PositionEncoding | PositionIds):
         yield what
     elif isinstance(what, nn.Module) and (found := _parts(what)):
         yield from found
+        held = (vars(part).get("recipe") for part in what.modules())
+        yield from (type(one) for one in held if isinstance(one, PositionIds))
     elif isinstance(what, list | tuple):
         for one in what:
-            yield from _encodings(one)
+            yield from _methods(one)
     else:
         raise wrong("what", what, "a model with a position encoding, an encoding, a Spec or a name", 'cite("rope")')
 
@@ -54,7 +62,7 @@ def _parts(module: nn.Module) -> list[type[PositionEncoding]]:
     return [cls for cls in classes if cls.acts != "nowhere"] or classes
 
 
-def _entry(cls: type[PositionEncoding]) -> str:
+def _entry(cls: type[PositionEncoding | PositionIds]) -> str:
     """The BibTeX entry of a method."""
     if cls.cite:
         return cleandoc(cls.cite)

@@ -99,10 +99,9 @@ class FoX(PositionEncoding):
     def describe(self, trained: int | None = None) -> list[str]:
         """The gates, by what they keep where a vector says nothing."""
         low, high = (float(f) for f in self.shift.float().sigmoid().aminmax())
-        lines: list[str] = [
-            message("encodings", "fox", heads=self.n_heads, width=self.d_model),
-            message("encodings", "fox_keeps", low=low, high=high),
-        ]
+        one = message("encodings", "fox_keeps_one", kept=low)
+        keeps = one if f"{low:.3g}" == f"{high:.3g}" else message("encodings", "fox_keeps", low=low, high=high)
+        lines: list[str] = [message("encodings", "fox", heads=self.n_heads, width=self.d_model), keeps]
         return lines if trained is None else [*lines, message("encodings", "fox_twice")]
 
     def extra_repr(self) -> str:

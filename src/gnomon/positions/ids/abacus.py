@@ -32,6 +32,13 @@ class Abacus(PositionIds):
 
     name: ClassVar[str] = "abacus"
     paper: ClassVar[str] = "McLeish et al. 2024, arXiv:2405.17399"
+    cite: ClassVar[str] = """@misc{mcleish2024transformers,
+      title = {Transformers Can Do Arithmetic with the Right Embeddings},
+      author = {McLeish, Sean and Bansal, Arpit and Stein, Alex and Jain, Neel and Kirchenbauer, John and
+        Bartoldson, Brian R. and Kailkhura, Bhavya and Bhatele, Abhinav and Geiping, Jonas and
+        Schwarzschild, Avi and Goldstein, Tom},
+      year = {2024}, eprint = {2405.17399}, archivePrefix = {arXiv}, url = {https://arxiv.org/abs/2405.17399},
+    }"""
     formula: ClassVar[str] = "index within the number + k"
 
     start: int = 99

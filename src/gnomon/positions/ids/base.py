@@ -31,6 +31,7 @@ class PositionIds:
 
     name: ClassVar[str] = ""
     paper: ClassVar[str] = ""
+    cite: ClassVar[str] = ""  #: a BibTeX entry
     formula: ClassVar[str] = ""  #: positions in training, in one line
     whole: ClassVar[bool] = True  #: its positions are whole numbers
 

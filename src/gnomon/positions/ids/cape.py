@@ -30,6 +30,12 @@ class CAPE(PositionIds):
 
     name: ClassVar[str] = "cape"
     paper: ClassVar[str] = "Likhomanenko et al. 2021, arXiv:2106.03143"
+    cite: ClassVar[str] = """@misc{likhomanenko2021cape,
+      title = {{CAPE}: Encoding Relative Positions with Continuous Augmented Positional Embeddings},
+      author = {Likhomanenko, Tatiana and Xu, Qiantong and Synnaeve, Gabriel and Collobert, Ronan and
+        Rogozhnikov, Alex},
+      year = {2021}, eprint = {2106.03143}, archivePrefix = {arXiv}, url = {https://arxiv.org/abs/2106.03143},
+    }"""
     formula: ClassVar[str] = "(i + shift + jitter) * scale"
     whole: ClassVar[bool] = False
 

@@ -29,6 +29,11 @@ class RandomStart(PositionIds):
 
     name: ClassVar[str] = "random-start"
     paper: ClassVar[str] = "Kiyono et al. 2021, arXiv:2109.05644"
+    cite: ClassVar[str] = """@misc{kiyono2021shape,
+      title = {{SHAPE}: Shifted Absolute Position Embedding for Transformers},
+      author = {Kiyono, Shun and Kobayashi, Sosuke and Suzuki, Jun and Inui, Kentaro},
+      year = {2021}, eprint = {2109.05644}, archivePrefix = {arXiv}, url = {https://arxiv.org/abs/2109.05644},
+    }"""
     formula: ClassVar[str] = "i + k, k from 0..max-n"
 
     max: int

@@ -33,6 +33,12 @@ class Randomized(PositionIds):
 
     name: ClassVar[str] = "randomized"
     paper: ClassVar[str] = "Ruoss et al. 2023, arXiv:2305.16843"
+    cite: ClassVar[str] = r"""@misc{ruoss2023randomized,
+      title = {Randomized Positional Encodings Boost Length Generalization of Transformers},
+      author = {Ruoss, Anian and Del{\'e}tang, Gr{\'e}goire and Genewein, Tim and Grau-Moya, Jordi and
+        Csord{\'a}s, R{\'o}bert and Bennani, Mehdi and Legg, Shane and Veness, Joel},
+      year = {2023}, eprint = {2305.16843}, archivePrefix = {arXiv}, url = {https://arxiv.org/abs/2305.16843},
+    }"""
     formula: ClassVar[str] = "n sorted draws from 0..max-1"
 
     max: int
