@@ -1,12 +1,16 @@
-"""The README is run: every `>>>` in it gives what stands below it, and its table of encodings is the registry's."""
+"""The README is run: every `>>>` in it gives what stands below it, and its table and its numbers are the registry's."""
 
 import doctest
 import re
 from pathlib import Path
+from pkgutil import iter_modules
 
 import pytest
 from click.testing import CliRunner
 
+import gnomon as gn
+from gnomon.checkpoints.gguf import families as gguf_families
+from gnomon.checkpoints.hf import families as hf_families
 from gnomon.cli.main import cli
 
 README = Path(__file__).parents[1] / "README.md"
@@ -31,6 +35,13 @@ def test_the_table_of_encodings_is_the_registrys() -> None:
     found = [row for row in result.output.splitlines() if row in rows]
     assert [row for row in rows if "arXiv" in row] == found
     assert len(found) >= 10
+
+
+def test_what_it_counts_is_counted() -> None:
+    text = README.read_text(encoding="utf-8")
+    hf, gguf = (len([*iter_modules(package.__path__)]) for package in (hf_families, gguf_families))
+    assert f"{hf} families of Hugging Face checkpoints and {gguf} of GGUF" in text
+    assert f"{len(gn.audit.LAWS)} laws, such as" in text
 
 
 def test_every_file_it_links_to_exists() -> None:
