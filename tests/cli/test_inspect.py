@@ -158,7 +158,7 @@ def test_layers_with_encodings_of_their_own_are_named():
     args = ["inspect", "--preset", "mini-llama", "--set", "position=['rope','none','rope','alibi']", "--trained", "64"]
     seen = json.loads(CliRunner().invoke(cli, [*args, "--json"]).output)
     where = {found["encoding"]: found["layers"] for found in seen["encodings"]}
-    assert where == {"rope": "layers 1, 3", "none": "layers 2", "alibi": "layers 4"}
+    assert where == {"rope": "layers 1, 3", "none": "layer 2", "alibi": "layer 4"}
     assert "rope, in layers 1, 3" in CliRunner().invoke(cli, args).output
 
 
