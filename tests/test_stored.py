@@ -11,6 +11,7 @@ from torch import nn
 import gnomon as gn
 from gnomon.errors import BadValue
 from gnomon.linear import linear
+from gnomon.models.similarity import token_vectors
 from gnomon.stored import Stored, pack, store, unpack
 
 SIZES = {"vocab_size": 90, "d_model": 64, "n_layers": 2, "n_heads": 4, "d_ff": 96}
@@ -83,6 +84,28 @@ def test_a_cast_leaves_the_form_alone():
     store(model, "float16")
     model.double().float()
     assert model.input.tokens.weight.blocks.dtype == torch.float16
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("more", [{"position": "deberta"}, {"d_embed": 32}, {"tied": False}])
+def test_whatever_reads_a_weight_reads_a_stored_one(dtype, more):
+    """In any dtype the model is cast to: tables that layers project, a table's widening, a head of its own."""
+    model = gn.DecoderOnly(**SIZES, **more).eval()
+    store(model, "float16")
+    ids = torch.arange(5)[None]
+    with torch.no_grad():
+        want = model(ids)
+        got = model.to(dtype)(ids)
+    assert got.dtype == dtype
+    torch.testing.assert_close(got.float(), want, atol=3e-2, rtol=3e-2)
+
+
+def test_vectors_of_words_are_those_stored():
+    model = gn.DecoderOnly(**{**SIZES, "vocab_size": 300})
+    model.tokenizer = gn.Tokenizer.bytes()
+    whole = token_vectors(model)
+    store(model, "float16")
+    torch.testing.assert_close(token_vectors(model), whole, atol=1e-3, rtol=1e-3)
 
 
 def test_it_can_be_neither_saved_nor_resized(tmp_path):

@@ -4,8 +4,8 @@ float16, bfloat16   16 bits a weight; what a checkpoint of that type holds loses
 int8                blocks of 32 weights: a float16 scale d and 32 whole numbers q, w = d q (GGUF's Q8_0; 8.5 bits)
 int4                the same with numbers from -8 to 7 (GGUF's Q4_0; 4.5 bits)
 
-Products are float32 throughout: of few rows straight from the blocks (`gnomon.native`), of many from the matrix, which
-is unpacked for them.
+Products are float32, unless the model is cast: of few rows straight from the blocks (`gnomon.native`), of many from the
+matrix, which is unpacked for them.
 """
 
 from collections.abc import Callable
@@ -35,11 +35,13 @@ class Stored(nn.Module):
             raise BadValue(f"{kind} stores blocks of {BLOCK} weights, and rows of {weight.shape[1]} are none")
         self.kind: Kind = kind
         self.shape = weight.shape
+        self.dtype = torch.float32  #: of what it gives
         self.register_buffer("blocks", pack(weight.detach(), kind))
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """A cast of the model leaves the form alone; a device is followed."""
-        self.blocks = self.blocks.to(fn(torch.empty(0, device=self.device)).device)
+        """A cast of the model changes what it gives and leaves the form alone; a device is followed."""
+        example = fn(torch.empty(0, device=self.device, dtype=self.dtype))
+        self.blocks, self.dtype = self.blocks.to(example.device), example.dtype
         return self
 
     @property
@@ -48,12 +50,12 @@ class Stored(nn.Module):
         return self.blocks.device
 
     def dense(self) -> Float:
-        """The matrix (out, in) in float32."""
-        return unpack(self.blocks, self.kind)
+        """The matrix (out, in)."""
+        return unpack(self.blocks, self.kind).to(self.dtype)
 
     def rows(self, ids: Int) -> Float:
-        """Rows of the matrix: ids (...) -> (..., in) in float32."""
-        return unpack(self.blocks[ids], self.kind)
+        """Rows of the matrix: ids (...) -> (..., in)."""
+        return unpack(self.blocks[ids], self.kind).to(self.dtype)
 
     def forward(self, x: Float, bias: Float | None = None) -> Float:
         """x (..., in) -> x W^T + b, (..., out)."""
@@ -63,6 +65,11 @@ class Stored(nn.Module):
     def extra_repr(self) -> str:
         """Shown by print(module)."""
         return f"{self.shape[0]} x {self.shape[1]}, {self.kind}"
+
+
+def matrix(weight: Tensor | Stored) -> Float:
+    """A layer's weight, whole, however it is kept."""
+    return weight.dense() if isinstance(weight, Stored) else weight
 
 
 def storable(weight: Float, kind: Kind) -> bool:
@@ -123,4 +130,4 @@ def check_whole(model: nn.Module) -> None:
             )
 
 
-__all__ = ["BLOCK", "Stored", "check_whole", "pack", "storable", "store", "unpack"]
+__all__ = ["BLOCK", "Stored", "check_whole", "matrix", "pack", "storable", "store", "unpack"]

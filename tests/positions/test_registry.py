@@ -2,6 +2,7 @@
 
 import copy
 import json
+import math
 import pickle
 
 import numpy as np
@@ -86,6 +87,14 @@ class TestSpec:
     def test_a_size_that_is_missing_is_named(self):
         with pytest.raises(gn.BadValue, match="alibi needs n_heads; got d_model"):
             gn.positions.get("alibi").build(d_model=4)
+
+    @pytest.mark.parametrize("options", [{"std": math.nan}, {"std": math.inf}, {"max_distance": 10**30}])
+    def test_numbers_that_nothing_can_be_computed_with_are_refused(self, options):
+        [option] = options
+        with pytest.raises(gn.BadValue, match=f"{option} of deberta"):
+            gn.positions.get("deberta", **options)
+        with pytest.raises(gn.BadValue, match="d_head of rope"):
+            gn.positions.get("rope").build(d_head=10**30)
 
     def test_a_choice_survives_json_copies_and_pickles(self):
         spec = gn.positions.get("rope", base=5e5, pairing="interleaved")

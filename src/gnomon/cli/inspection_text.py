@@ -43,7 +43,7 @@ def _reading(model: "Model", seen: "Reading", w: Words) -> list[str]:
     tokens = table_of(model, source=isinstance(model, EncoderDecoder) and not isinstance(seen, Inspection))
     table = w(
         "table_rows",
-        shape=f"({len(tokens.weight)}, {tokens.weight.shape[1]})",
+        shape=f"({tokens.weight.shape[0]}, {tokens.weight.shape[1]})",
         scale="" if tokens.scale == 1 else w("times", scale=float(tokens.scale)),
     )
     where = "; ".join(f"{e.name}, {w(f'acts_{e.acts}')}" for e in seen.encodings)

@@ -20,7 +20,7 @@ from gnomon.errors import BadInput, BadValue, checked, must_be, wrong
 from gnomon.kinds import Setting
 from gnomon.linear import linear
 from gnomon.shapes import Float, Int
-from gnomon.stored import Stored, check_whole
+from gnomon.stored import Stored, check_whole, matrix
 
 Scale = Literal["sqrt", "rounded sqrt"] | float | None
 
@@ -126,7 +126,7 @@ class TokenEmbedding(nn.Module):
     def unembed(self, h: Float) -> Float:
         """h (..., D) -> logits (..., V) with the same table. The padding row gets no gradient from here."""
         check_hidden(h, self.d_model)
-        h = h if self.widen is None else h @ self.widen.weight
+        h = h if self.widen is None else h @ matrix(self.widen.weight)
         logits = linear(h, self.weight)
         if self.padding_id is not None:  # its row is zero, so the logit is 0 anyway: this only stops the gradient
             pad = torch.zeros(self.vocab_size, dtype=torch.bool, device=h.device)

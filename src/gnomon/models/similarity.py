@@ -24,6 +24,7 @@ from gnomon.models.heads import PooledHead, pool
 from gnomon.models.inputs import pad_rows
 from gnomon.models.model import Model
 from gnomon.shapes import Float, Int
+from gnomon.stored import matrix
 
 AT_ONCE = 64  # sentences read in one batch
 
@@ -58,7 +59,7 @@ def written_tokens(tokenizer: Tokenizer) -> list[int]:
 
 def token_vectors(model: Model) -> Float:
     """(V, D) the token table, a row for each token of the tokenizer."""
-    return model.input.tokens.weight.detach()[: tokenizer_of(model).vocab_size].float().cpu()
+    return matrix(model.input.tokens.weight).detach()[: tokenizer_of(model).vocab_size].float().cpu()
 
 
 def word_ids(model: Model, word: str) -> list[int]:

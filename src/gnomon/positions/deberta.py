@@ -75,6 +75,8 @@ class DeBERTa(PositionEncoding):
                 f"buckets must be even and at least 4, and max_distance at least 1; got buckets={buckets}, "
                 f"max_distance={max_distance}"
             )
+        if norm_eps <= 0:
+            raise BadValue(f"norm_eps keeps a norm from dividing by 0, so it is above 0; got {norm_eps}")
         self.d_model, self.d_head, self.n_heads, self.n_layers = d_model, d_head, n_heads, n_layers
         logarithmic = buckets is not None and max_distance > buckets // 2 + 1
         self.buckets, self.max_distance, self.c2p, self.p2c, self.share = (
