@@ -14,6 +14,7 @@ import gnomon as gn
 from gnomon import Layout
 from gnomon.positions import NoPE, PositionEncoding, Spec
 from gnomon.positions.base import _REGISTRY
+from gnomon.positions.registry import parse
 from gnomon.positions.scaling import SCALINGS
 
 SIZES = {"d_model": 16, "d_head": 8, "n_heads": 2, "causal": True, "max_positions": 32}
@@ -31,6 +32,11 @@ class TestRegistry:
             gn.positions.get("rop")
         assert "did you mean 'rope'" in str(error.value)
         assert all(name in str(error.value) for name in gn.positions.names())
+
+    @pytest.mark.parametrize("text", ["cape", "randomized(2048)"])
+    def test_a_recipe_taken_for_an_encoding_is_told_from_a_misspelt_one(self, text):
+        with pytest.raises(gn.BadValue, match="is a recipe for position ids, not a position encoding"):
+            parse(text)
 
     def test_an_unknown_option_names_the_nearest(self):
         with pytest.raises(gn.BadValue, match="unknown option of rope 'bas': did you mean 'base'"):

@@ -20,7 +20,7 @@ from gnomon.glossary import message
 
 @click.command("retrofit", cls=TakesModel)
 @click.argument("model")
-@click.option("--position", required=True, help="The new encoding: alibi, rope, none, t5, sinusoidal, learned, yours.")
+@click.option("--position", required=True, help="The new encoding: one of gnomon positions, or yours.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="An option of the encoding: base=1e6.")
 @click.option("--output", "-o", type=click.Path(path_type=Path), required=True, help="New folder.")
 @click.option(

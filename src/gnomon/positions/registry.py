@@ -9,7 +9,7 @@ from gnomon.errors import BadValue, must_be, unknown
 from gnomon.glossary import synonyms
 from gnomon.positions import base
 from gnomon.positions.base import PositionEncoding
-from gnomon.positions.ids import position_ids
+from gnomon.positions.ids import position_ids, recipes
 from gnomon.positions.notation import call, split
 from gnomon.positions.spec import Spec, parameters_of
 
@@ -48,6 +48,11 @@ def encoding(name: str) -> type[PositionEncoding]:
     for other in base._REGISTRY.values():
         if advice := other.not_names.get(name.casefold()):
             raise BadValue(f"{name!r} is no position encoding: {advice}")
+    if name in recipes():
+        raise BadValue(
+            f"{name!r} is a recipe for position ids, not a position encoding: give it to one that reads positions, "
+            f"get('rope', positions={name!r}); gnomon positions {name} describes it"
+        )
     raise unknown("position encoding", name, base._REGISTRY, synonyms())
 
 
@@ -77,6 +82,8 @@ def get(name: str, *, positions: Any = None, **options: Any) -> Spec:
 def parse(text: str) -> Spec:
     """The encoding that a text names: `rope`, or `rope(base=200, pairing="half")`. BadValue where it names none."""
     name, values, options = call(text)
+    if name in recipes():
+        encoding(name)  # which says what it is
     if values:
         raise BadValue(f"cannot read the options of {text!r}: expected NAME(OPTION=VALUE, ...), values as in Python")
     return get(name, **options)
