@@ -60,9 +60,7 @@ def test_where_a_table_ends_there_is_no_number():
 
 def test_documents_that_are_too_short_are_left_out_and_too_few_is_an_error():
     assert len(beginnings(corpus(6, 300), BYTES, 320, 6)) == 3
-    with pytest.raises(
-        gn.BadInput, match="needs 2 documents of more than 345 tokens; the text has 1 of that length among 6"
-    ):
+    with pytest.raises(gn.BadInput, match="of more than 345 tokens; the text has 1 of that length among 6"):
         beginnings(corpus(6, 300), BYTES, 345, 6)
     with pytest.raises(gn.BadValue, match="2 documents or more"):
         beginnings(corpus(), BYTES, 20, 1)

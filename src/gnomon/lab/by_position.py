@@ -49,8 +49,8 @@ def beginnings(corpus: Corpus, tokenizer: Tokenizer, length: int, documents: int
             break
     if len(found) < 2:
         raise BadInput(
-            f"loss by position needs 2 documents of more than {length} tokens; the text has {len(found)} of that length "
-            f"among {len(corpus.documents)}: give more or longer ones, or measure a shorter length"
+            f"loss by position needs 2 documents of more than {length} tokens; the text has {len(found)} of "
+            f"that length among {len(corpus.documents)}: give more or longer ones, or measure a shorter length"
         )
     return np.array(found, dtype=np.int64)
 
