@@ -95,6 +95,11 @@ def test_a_part_chooses_its_settings_from_a_whole():
     assert values_of(Ears, Animal(4, width=3.0)) == {"width": 3.0}
 
 
+def test_help_and_the_command_head_the_settings_alike():
+    titles = {title for title, _ in groups(gn.ModelConfig)}
+    assert titles <= {line.strip() for line in (gn.ModelConfig.__doc__ or "").splitlines()[2:]}
+
+
 def test_the_command_lists_every_setting_and_explains_one():
     assert [row["name"] for row in listing()] == NAMES
     result = CliRunner().invoke(cli, ["settings", "softcap"])

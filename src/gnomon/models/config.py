@@ -140,7 +140,7 @@ class ModelConfig(ModelSettings):
         return cls(**{**both_ways, **data})
 
 
-ModelConfig.__doc__ = f"The settings of a model of any architecture.\n\n{explained(ModelConfig)}"
+ModelConfig.__doc__ = f"{ModelConfig.__doc__}\n\n{explained(ModelConfig)}"  # its first line stays: it heads its fields
 
 
 def _check_position(c: ModelConfig) -> None:
