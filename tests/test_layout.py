@@ -1,5 +1,6 @@
 """Where tokens sit and who may see whom. Masks are compared with the rule written out in Python loops."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -349,3 +350,32 @@ def test_a_padding_mask_may_be_an_array_or_rows(mask):
 def test_packed_lengths_are_rows_of_whole_numbers(lengths):
     with pytest.raises(BadValue, match=r"rows of document lengths.*Layout\.packed\(\[\[3, 2\]\]\)"):
         Layout.packed(lengths)
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, 1j])
+def test_positions_are_real_and_finite(number):
+    """With others every logit would be NaN without a word."""
+    for build in (
+        lambda: Layout.placed([0.0, number]),
+        lambda: Layout.placed(torch.tensor([0.0, number])),
+        lambda: Layout.dense(1, 2).at_coords([[number, 0.0], [0.0, 0.0]]),
+        lambda: Layout.from_hf(None, torch.full((3, 1, 4), number)),
+        lambda: Layout.grid(2, 2, extent=number),
+    ):
+        with pytest.raises(BadValue, match="finite|extent must be"):
+            build()
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: Layout.grid(2**20, 2**20),
+        lambda: Layout.mixed(5),
+        lambda: Layout.mixed([[math.nan]]),
+        lambda: Layout.dense(1, 3).at_coords(torch.zeros(3, 0)),
+        lambda: Layout.dense(1, 3).at_coords([[True, False]] * 3),
+    ],
+)
+def test_grids_and_coordinates_that_nothing_can_sit_at_are_refused(build):
+    with pytest.raises(BadValue):
+        build()

@@ -1,6 +1,7 @@
 """Tensors from what people give: a tensor, an array, a number or lists of numbers, checked."""
 
 from collections.abc import Sequence
+from math import isfinite, prod
 from operator import index
 from typing import Any
 
@@ -9,6 +10,8 @@ from torch.nn.utils.rnn import pad_sequence
 
 from gnomon.errors import BadValue, must_be, shown, wrong
 from gnomon.shapes import Bool, Float, Int
+
+CELLS = 2**31  #: of a grid, at most
 
 
 def check_device(device: object) -> None:
@@ -41,12 +44,14 @@ def numbers(
 ) -> torch.Tensor:
     """A tensor of what was given as a tensor, an array, a number or (nested) lists of numbers."""
     check_device(device)
-    if isinstance(given, torch.Tensor):
-        return given if device is None else given.to(device)
     try:
-        return torch.as_tensor(given, device=device)
+        found = given if isinstance(given, torch.Tensor) else torch.as_tensor(given)
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         raise wrong(name, given, expected, how) from error
+    infinite = found.is_floating_point() and not torch.compiler.is_compiling() and not bool(found.isfinite().all())
+    if found.is_complex() or infinite:
+        raise wrong(name, given, f"{expected}, all of them real and finite", how)
+    return found if device is None else found.to(device)
 
 
 def packed_fields(lengths: Any) -> tuple[Int, Int, Int, Int]:
@@ -84,10 +89,11 @@ def cells(sizes: Sequence[int], extent: float | None = None) -> Int | Float:
     extent: cells divide what lies between -extent and extent of each axis and sit at their middles, instead of 0, 1, 2.
     """
     must_be("extent", extent, float | None)
-    if not sizes or any(type(n) is not int or n < 1 for n in sizes):
-        raise wrong(
-            "sizes", sizes, "a grid's cells along each axis, whole numbers from 1", "Layout.grid(height, width)"
-        )
+    if extent is not None and not isfinite(extent):
+        raise wrong("extent", extent, "a finite number")
+    if not sizes or any(type(n) is not int or n < 1 for n in sizes) or prod(sizes) > CELLS:
+        expected = "a grid's cells along each axis, whole numbers from 1, and at most 2**31 cells in all"
+        raise wrong("sizes", sizes, expected, "Layout.grid(height, width)")
     along = [torch.arange(n) if extent is None else ((torch.arange(n) + 0.5) / n * 2 - 1) * extent for n in sizes]
     return torch.stack([axis.flatten() for axis in torch.meshgrid(*along, indexing="ij")], -1)
 
@@ -95,10 +101,14 @@ def cells(sizes: Sequence[int], extent: float | None = None) -> Int | Float:
 def pieces(rows: Sequence[Sequence[int | Sequence[int]]]) -> tuple[Int, Bool]:
     """Coordinates (B, T, A) of rows of texts, by their length, and of pictures, by their cells along each axis; and
     where there is something, (B, T). Each piece starts after the largest coordinate before it."""
-    axes = {1 if isinstance(piece, int) else len(piece) for row in rows for piece in row}
+    expected = "rows of pieces, whose pictures have as many axes each"
+    how = "5 tokens, a picture and 3 tokens are [[5, (1, 4, 4), 3]]"
+    try:
+        axes = {1 if isinstance(piece, int) else len(piece) for row in rows for piece in row}
+    except TypeError as error:
+        raise wrong("rows", rows, expected, how) from error
     if len(axes - {1}) > 1 or not rows or not all(rows):
-        how = "5 tokens, a picture and 3 tokens are [[5, (1, 4, 4), 3]]"
-        raise wrong("rows", rows, "rows of pieces, whose pictures have as many axes each", how)
+        raise wrong("rows", rows, expected, how)
     placed = []
     for row in rows:
         here, start = [], 0

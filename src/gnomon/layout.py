@@ -245,7 +245,7 @@ class Layout:
         expected = f"coordinates ({T}, axes) or ({B}, {T}, axes)"
         coords = numbers("coords", coords, expected, self.device)
         alike = coords.dim() == 2 or (coords.dim() == 3 and B == 1)
-        if coords.shape[:-1] not in ((T,), (B, T)):
+        if coords.shape[:-1] not in ((T,), (B, T)) or not coords.shape[-1] or coords.dtype == torch.bool:
             raise wrong("coords", coords, expected)
         coords = (coords[None] if coords.dim() == 2 else coords).expand(B, -1, -1)
         if not moved:
