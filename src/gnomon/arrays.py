@@ -45,11 +45,11 @@ def numbers(
     """A tensor of what was given as a tensor, an array, a number or (nested) lists of numbers."""
     check_device(device)
     try:
-        found = given if isinstance(given, torch.Tensor) else torch.as_tensor(given)
+        found = given if isinstance(given, torch.Tensor) else torch.as_tensor(given, device=device)
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         raise wrong(name, given, expected, how) from error
-    infinite = found.is_floating_point() and not torch.compiler.is_compiling() and not bool(found.isfinite().all())
-    if found.is_complex() or infinite:
+    known = found.is_floating_point() and not found.is_meta and not torch.compiler.is_compiling()
+    if found.is_complex() or (known and not bool(found.isfinite().all())):
         raise wrong(name, given, f"{expected}, all of them real and finite", how)
     return found if device is None else found.to(device)
 
