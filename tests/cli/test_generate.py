@@ -289,6 +289,19 @@ def test_a_source_is_given_or_read_and_the_prompt_begins_the_answer(translation,
     assert (report["source"], report["prompt"], report["texts"][0]["text"]) == ("dos", None, answer("dos"))
 
 
+def test_a_target_language_is_written_first(tmp_path):
+    torch.manual_seed(1)
+    model = gn.EncoderDecoder(258, 16, 1, 2, position="rope", init_std=0.5, tied=False).eval()
+    model.tokenizer = gn.Tokenizer.bytes().with_mask()
+    folder = str(save_model(model, tmp_path / "spoken"))
+    asked = ("-s", "dos", "--target-lang")
+    told = json.loads(gnomon(folder, *asked, "[MASK]", "--begin", "a", "--json", *MORE).stdout)["texts"][0]
+    out = generate(model, source="dos", constraints=Constraints(prefix=[257, 97]), max_new_tokens=12)[0]
+    assert (out.ids[:2], told["text"]) == ([257, 97], out.text)
+    assert "unknown language code 'spa'" in gnomon(folder, *asked, "spa", *MORE).output
+    assert "give what follows it as --begin" in gnomon(folder, *asked, "[MASK]", "-p", "a", *MORE).output
+
+
 def test_the_next_best_texts_and_the_tree_follow(translation, translator):
     options = ("-s", "dos", "--strategy", "beam", "--n-best", "3", "--tree", *MORE)
     out = generate(translator, source="dos", strategy=Beam(n_best=3), max_new_tokens=12)[0]

@@ -1,7 +1,8 @@
 """Run folders: a model as files that any program can read, replaced so that a crash never costs the last good one.
 
     RUN/config.json         the model's config, the dtype of its weights, the version of this format; where it has
-                            them, names of classes ("labels"), ids that end a text ("ends"), the one before it ("start")
+                            them, names of classes ("labels"), ids that end a text ("ends"), those before it and
+                            at its beginning ("start", "first")
     RUN/model.safetensors   the weights by name, each once: a tied head has none of its own
     RUN/tokenizer.json      in the format of the tokenizers library; absent for a model of bare ids
 
@@ -72,6 +73,8 @@ def write_model(model: nn.Module, new: Path, tokenizer: Tokenizer | None = None,
         about["ends"] = list(inner.ends)
     if inner.start is not None:
         about["start"] = inner.start
+    if inner.first is not None:
+        about["first"] = inner.first
     write_json(new / CONFIG, about)
     if tokenizer is not None:
         tokenizer.save(new)
@@ -148,7 +151,7 @@ def load(
     give(model, {name: weights.tensor(found, wanted) for name, found in named.items()}, place)
     model.tokenizer = None if about["tokenizer"] is None else _tokenizer(folder / TOKENIZER, model.config.vocab_size)
     model.labels, model.prompts = _labels(about, folder / CONFIG), _prompts(about, folder / CONFIG)
-    model.ends, model.start = _marks(about, model.config.vocab_size, folder / CONFIG)
+    model.ends, model.start, model.first = _marks(about, model.config.vocab_size, folder / CONFIG)
     return model
 
 
@@ -254,13 +257,13 @@ def _prompts(about: Mapping[str, Any], file: Path) -> dict[str, str]:
     return prompts
 
 
-def _marks(about: Mapping[str, Any], vocab_size: int, file: Path) -> tuple[tuple[int, ...], int | None]:
-    """The ids that end a text, and the one that starts one."""
-    ends, start = about.get("ends", []), about.get("start")
-    given = [*ends, *([] if start is None else [start])] if isinstance(ends, list) else [None]
+def _marks(about: Mapping[str, Any], vocab_size: int, file: Path) -> tuple[tuple[int, ...], int | None, int | None]:
+    """The ids that end a text, the one before it, and its first."""
+    ends, start, first = about.get("ends", []), about.get("start"), about.get("first")
+    given = [*ends, *(i for i in (start, first) if i is not None)] if isinstance(ends, list) else [None]
     if not all(type(i) is int and 0 <= i < vocab_size for i in given):
-        raise BadInput(f"{file}: ends must be a list of token ids below {vocab_size}, and start such an id")
-    return tuple(ends), start
+        raise BadInput(f"{file}: ends must be a list of token ids below {vocab_size}, start and first such ids")
+    return tuple(ends), start, first
 
 
 def _tokenizer(file: Path, vocab_size: int) -> Tokenizer:

@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from gnomon.cli.options import TakesModel
-from gnomon.errors import BadValue
+from gnomon.errors import BadValue, unknown
 
 if TYPE_CHECKING:
     from gnomon.data import Tokenizer
@@ -31,7 +31,7 @@ READERS: dict[str, Sequence[str]] = {  # who reads an option, where not everybod
 SAMPLING = ("temperature", "top_k", "top_p", "min_p")
 
 GROUPS = {
-    "What to write about": ["prompt", "prompt_file", "source", "interactive"],
+    "What to write about": ["prompt", "prompt_file", "source", "target_lang", "interactive"],
     "How long": ["max_new_tokens", "min_new_tokens", "stop", "eos"],
     "How to choose": ["strategy", "count", "seed"],
     "Sampling": SAMPLING,
@@ -211,4 +211,16 @@ def _typed(ctx: click.Context, name: str) -> bool:
     return ctx.get_parameter_source(name) in (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 
 
-__all__ = ["GroupedCommand", "check_options", "constraints_of", "decoding_options", "eos_ids", "sampled", "strategy_of"]
+def language_id(code: str, tokenizer: "Tokenizer") -> int:
+    """The id of a language's control token: "spa_Latn", or "es" for __es__. BadValue names the nearest codes."""
+    controls = tokenizer.controls
+    for name in (code, f"__{code}__"):
+        if name in controls:
+            return controls[name]
+    raise unknown("language code", code, [name.strip("_") for name in controls])
+
+
+__all__ = [
+    "GroupedCommand", "check_options", "constraints_of", "decoding_options", "eos_ids", "language_id", "sampled",
+    "strategy_of",
+]  # fmt: skip

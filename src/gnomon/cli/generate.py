@@ -15,6 +15,7 @@ from gnomon.cli.decoding import (
     constraints_of,
     decoding_options,
     eos_ids,
+    language_id,
     strategy_of,
 )
 from gnomon.cli.failures import INTERRUPTED
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 @click.option("--prompt", "-p", help="What to go on from; '' starts a new document.  [default: standard input]")
 @click.option("--prompt-file", type=click.Path(path_type=Path), help="Read it from a file; - is standard input.")
 @click.option("--source", "-s", help="What an encoder-decoder is to write about, such as a text to translate.")
+@click.option("--target-lang", metavar="CODE", help="The language to translate into, such as spa_Latn.")
 @click.option("--interactive", "-i", is_flag=True, help="Ask for one text after another; Ctrl-C ends a generation.")
 @click.option("--max-new-tokens", type=click.IntRange(min=1), default=128, show_default=True, help="Longest text.")
 @click.option("--min-new-tokens", type=click.IntRange(min=0), default=0, help="Shortest text.")
@@ -79,6 +81,8 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     constraints_of(ctx)
     p = ctx.params
     prompted = p["prompt"] is not None or p["prompt_file"] is not None
+    if p["target_lang"] is not None and p["source"] is not None and prompted:
+        raise BadValue("--target-lang begins what is written: give what follows it as --begin, not as --prompt")
     if p["interactive"]:
         if p["as_json"] or prompted or p["source"] is not None:
             raise BadValue("--interactive asks for texts and shows them: leave --prompt, --source and --json out")
@@ -111,6 +115,10 @@ class Desk:
         if p["source"] is not None and not reads:
             raise BadValue("this model has no encoder to read a source with: give the text as --prompt")
         assert model.tokenizer is not None
+        if p["target_lang"] is not None:
+            if not reads:
+                raise BadValue("--target-lang goes with a model that translates, and this one has no encoder")
+            model.first = language_id(p["target_lang"], model.tokenizer)
         ends = eos_ids(p["eos"], model.tokenizer)
         return cls(ctx, model, reads, strategy_of(ctx, reads, draft), constraints_of(ctx), ends)
 

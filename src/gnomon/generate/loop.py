@@ -9,7 +9,7 @@ from gnomon.attention import Cache
 from gnomon.errors import BadValue, must_be, wrong
 from gnomon.generate.constraints import NO_CONSTRAINTS, Constraints
 from gnomon.generate.decoding_batch import CacheKind, DecodingBatch
-from gnomon.generate.model import LanguageModel, Marked
+from gnomon.generate.model import LanguageModel, Marked, WritesFirst
 from gnomon.generate.prompts import Prompts, rows_of
 from gnomon.generate.row import Ends, Generation, Row, Token
 from gnomon.generate.rules import Rules
@@ -53,7 +53,8 @@ def generate(
                     those do
     stop            strings that end a row, and are cut off its text: the first one to be complete, of several with the
                     same last letter the longest, however they are split over tokens
-    constraints     Constraints(...): penalties, bans, a given beginning
+    constraints     Constraints(...): penalties, bans, a given beginning. Where no prompts are given, `model.first`,
+                    if there is one, stands before a beginning that is a text; one of ids is taken as it is
     top_logprobs    with each token, this many of the tokens that were most probable to the model
     cache           "growing", "preallocated", or "rolling" for a model with a window; or a cache of yours, which may
                     hold earlier tokens of the rows. Then the prompts are what it has not read yet. Afterwards it has
@@ -138,7 +139,7 @@ def begin(model: LanguageModel, ask: Request) -> tuple[list[Row], Iterator[Token
     rows = [
         Row(n, ids[n], seeds[n], ask.ends, model.tokenizer, () if sources is None else sources[n]) for n in range(B)
     ]
-    rules = Rules(model, ask.ends, ask.constraints, ask.top_logprobs, batch.device)
+    rules = Rules(model, ask.ends, ask.constraints, ask.top_logprobs, batch.device, _first(model, ask))
     return rows, _write(search, batch, rows, rules)
 
 
@@ -174,6 +175,12 @@ def _prompts(
     if sources is not None and len(ids) != len(sources):
         raise BadValue(f"there are {len(sources)} sources but {len(ids)} prompts: give one prompt per source, or none")
     return ids
+
+
+def _first(model: LanguageModel, ask: Request) -> int | None:
+    """The token that the model writes first of itself; prompts and prefixes of ids are taken as they are."""
+    given = ask.prompts is not None or (not isinstance(ask.constraints.prefix, str) and len(ask.constraints.prefix) > 0)
+    return model.first if isinstance(model, WritesFirst) and not given else None
 
 
 def _cache(model: LanguageModel, asked: CacheKind | Cache, capacity: int, rollback: int) -> Cache:

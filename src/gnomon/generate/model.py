@@ -91,4 +91,13 @@ class Marked(Protocol):
         """The id before the first that a decoder writes; None where that is end-of-text."""
 
 
-__all__ = ["LanguageModel", "Marked", "ReadsSource", "Sizes", "SourceSizes"]
+@runtime_checkable
+class WritesFirst(Protocol):
+    """What a model knows whose texts all begin with one token, such as the code of the language to translate into."""
+
+    @property
+    def first(self) -> int | None:
+        """The id that a decoder writes first; None where it may begin with any."""
+
+
+__all__ = ["LanguageModel", "Marked", "ReadsSource", "Sizes", "SourceSizes", "WritesFirst"]

@@ -1,13 +1,13 @@
 """Rules: from the logits of a model to what may be written next, and what it is worth."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
 from gnomon.errors import BadInput, BadValue
 from gnomon.generate.constraints import Constraints
-from gnomon.generate.logits import History, forbid
+from gnomon.generate.logits import History, forbid, forced
 from gnomon.generate.model import LanguageModel
 from gnomon.generate.row import Ends
 from gnomon.shapes import Float
@@ -45,15 +45,24 @@ class Rules:
     """The order of all that acts before a strategy chooses; `gnomon.generate.logits` lists it."""
 
     def __init__(
-        self, model: LanguageModel, ends: Ends, constraints: Constraints, top: int, device: torch.device
+        self,
+        model: LanguageModel,
+        ends: Ends,
+        constraints: Constraints,
+        top: int,
+        device: torch.device,
+        first: int | None = None,
     ) -> None:
-        """top: how many alternatives are reported with each token."""
+        """top: how many alternatives are reported with each token; first: the token that begins every text, certain to
+        the model: it costs a beam nothing."""
         V, padding, tokenizer = model.config.vocab_size, model.config.padding_id, model.tokenizer
         never = set() if tokenizer is None else set(range(tokenizer.vocab_size, V))
         never |= set() if padding is None else {padding}
         if not 0 <= top <= V:
             raise BadValue(f"top_logprobs counts tokens, from 0 to the {V} of the vocabulary; got {top}")
-        self.constraints, self.top = constraints.bind(tokenizer, V), top
+        bound = constraints.bind(tokenizer, V)
+        self.constraints = bound if first is None else replace(bound, prefix=(first, *bound.prefix))
+        self.top, self._first = top, first
         for i in self.constraints.prefix:
             if i in never:
                 raise BadValue(f"the prefix holds {i}, the padding id or one without text, which is never written")
@@ -69,6 +78,8 @@ class Rules:
             "the logits hold NaN or infinity, or every token is forbidden. The weights may be "
             "damaged, or numbers may have overflowed in float16: try float32",
         )
+        if self._first is not None and not all(h.new for h in histories):
+            own = forced(own, own, [None if h.new else self._first for h in histories])
         reshaped = self.constraints.reshape(own, histories)
         allowed = self._not_yet(self.constraints.ban(reshaped, histories), histories)
         allowed = self.constraints.choose_from(allowed, histories)

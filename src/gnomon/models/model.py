@@ -43,6 +43,7 @@ class Model(nn.Module):
         self.prompts: dict[str, str] = {}  #: what is put before a text for its vector, by name; "" is the usual one
         self.ends: tuple[int, ...] = ()  #: ids that end a text, besides the tokenizer's end-of-text
         self.start: int | None = None  #: the id before the first that a decoder writes, where it is not end-of-text
+        self.first: int | None = None  #: the id that a decoder writes first, such as the code of a language
         self.recipe = self.config.recipe  #: of position ids
         self.build(self.config)
         if self.recipe is not None:
@@ -174,11 +175,12 @@ class Model(nn.Module):
         return size
 
     def check_ids(self, vocab_size: int, tokenizer: Tokenizer | None = None) -> None:
-        """Raise BadValue unless the ids of a tokenizer (default: the model's), `ends` and `start` fit a vocabulary of
-        this size."""
+        """Raise BadValue unless the ids of a tokenizer (default: the model's), `ends`, `start` and `first` fit a
+        vocabulary of this size."""
         tokenizer = self.tokenizer if tokenizer is None else tokenizer
         used = {"model.tokenizer": -1 if tokenizer is None else tokenizer.vocab_size - 1}
-        used |= {"model.ends": max(self.ends, default=-1), "model.start": -1 if self.start is None else self.start}
+        used |= {"model.ends": max(self.ends, default=-1)}
+        used |= {f"model.{name}": i for name, i in (("start", self.start), ("first", self.first)) if i is not None}
         for name, most in used.items():
             if most >= vocab_size:
                 raise BadValue(

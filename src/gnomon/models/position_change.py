@@ -68,7 +68,8 @@ def rebuilt(
         for name in same:
             own[name].copy_(old[name])
     new.prompts = dict(model.prompts)
-    new.tokenizer, new.labels, new.ends, new.start = model.tokenizer, model.labels, model.ends, model.start
+    new.tokenizer, new.labels = model.tokenizer, model.labels
+    new.ends, new.start, new.first = model.ends, model.start, model.first
     return PositionChange(
         new.train(model.training),
         removed={name: tuple(old[name].shape) for name in old if name not in same},

@@ -9,6 +9,7 @@ from cases import ALL, Case, case, rope
 from parity import differences, draw_ids, going_on, in_pieces, loaded, real_tokens
 
 import gnomon as gn
+from gnomon.checkpoints import save_hf
 from gnomon.checkpoints.hf import FAMILIES
 
 
@@ -52,6 +53,24 @@ def test_a_source_padded_on_the_left_shifts_there_and_not_here(tmp_path, family)
         here = ours(ids[1:2], target, gn.Layout.padded(real[1:2]))
     assert (there - alone).abs().max() > 0.1
     torch.testing.assert_close(here, alone, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("family", ["mbart", "m2m_100"])
+def test_a_forced_first_token_is_written_first_and_costs_a_beam_nothing(tmp_path, family):
+    theirs = _case(family).model()
+    start = theirs.generation_config.decoder_start_token_id
+    theirs.generation_config.forced_bos_token_id, theirs.generation_config.eos_token_id = 7, None
+    ours, source = loaded(theirs, tmp_path), draw_ids(2, 9)
+    for beams, strategy in ((1, gn.Greedy()), (3, gn.Beam(3))):
+        asked = {"num_beams": beams, "max_new_tokens": 6, "do_sample": False}
+        want = theirs.generate(source, **asked, return_dict_in_generate=True, output_scores=True)
+        out = ours.generate(source=source, strategy=strategy, max_new_tokens=6, eos_ids=None)
+        assert [row.ids for row in out] == want.sequences[:, 1:].tolist()
+        assert all(row.ids[0] == 7 for row in out)
+    assert [row.score for row in out] == pytest.approx(want.sequences_scores.tolist(), abs=1e-4)
+    assert (ours.start, ours.first) == (start, 7)
+    again = gn.load(save_hf(ours, tmp_path / "again"))
+    assert (again.start, again.first) == (start, 7)
 
 
 OUTGROWN = [

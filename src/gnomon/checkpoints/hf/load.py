@@ -59,24 +59,27 @@ def load(folder: Path, device: torch.device, dtype: torch.dtype | None = None) -
     if any(all((folder / name).is_file() for name in files) for files in TOKENIZER_FILES):
         model.tokenizer = fitting(Tokenizer.load(folder), config.vocab_size, folder)
     if isinstance(model, Writer):
-        model.ends, model.start = _marks(keys, folder, config.vocab_size)
+        model.ends, model.start, model.first = _marks(keys, folder, config.vocab_size)
     if config.n_classes is not None:
         model.labels = _labels(keys, config.n_classes)
     return model
 
 
-def _marks(keys: Keys, folder: Path, vocab_size: int) -> tuple[tuple[int, ...], int | None]:
-    """The ids that end a text and the one that a decoder starts from; generation_config.json knows them better."""
+def _marks(keys: Keys, folder: Path, vocab_size: int) -> tuple[tuple[int, ...], int | None, int | None]:
+    """The ids that end a text, the one that a decoder starts from and the one that it writes first;
+    generation_config.json knows them better."""
     file = folder / GENERATION
     config = {**keys.data, **(read_json(file) if file.is_file() else {})}
     ends = config.get("eos_token_id")
     ends = ends if isinstance(ends, list) else [ends]
-    start = config.get("decoder_start_token_id")
+    start, first = config.get("decoder_start_token_id"), config.get("forced_bos_token_id")
+    if first is None and config.get("force_bos_token_to_be_generated"):  # the name of BART's first files
+        first = config.get("bos_token_id")
 
     def known(i: object) -> bool:
         return type(i) is int and 0 <= i < vocab_size
 
-    return tuple(filter(known, ends)), start if known(start) else None
+    return tuple(filter(known, ends)), start if known(start) else None, first if known(first) else None
 
 
 def _labels(keys: Keys, n: int) -> tuple[str, ...]:

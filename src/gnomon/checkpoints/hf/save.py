@@ -97,6 +97,8 @@ def _marks(model: Model, about: dict[str, Any]) -> dict[str, Any]:
     marks["eos_token_id"] = ends if len(ends) > 1 else ends[0] if ends else None
     if model.start is not None:
         marks["decoder_start_token_id"] = model.start
+    if model.first is not None:
+        marks["forced_bos_token_id"] = model.first
     return marks
 
 
