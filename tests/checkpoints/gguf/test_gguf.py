@@ -392,13 +392,11 @@ def test_numbers_that_a_dtype_cannot_hold_are_not_written(tmp_path: Path) -> Non
     assert load(save(model, tmp_path / "m.gguf")).stack.blocks[0].ffn.up.weight[3, 5] == 1e6
 
 
-def test_wrapped_models_are_written_too_and_encoders_not(tmp_path: Path) -> None:
+def test_wrapped_models_are_written_too(tmp_path: Path) -> None:
     model = model_of("llama")
     save(model, tmp_path / "plain.gguf")
     save(torch.nn.DataParallel(model), tmp_path / "wrapped.gguf")
     assert (tmp_path / "plain.gguf").read_bytes() == (tmp_path / "wrapped.gguf").read_bytes()
-    with pytest.raises(BadValue, match="encoder-only"):
-        save(gn.EncoderOnly(**SIZES, position="alibi"), tmp_path / "m.gguf")
     with pytest.raises(BadValue, match="0 layers"):
         save(gn.DecoderOnly(**{**SIZES, "n_layers": 0}), tmp_path / "m.gguf")
 

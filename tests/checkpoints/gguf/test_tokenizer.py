@@ -181,7 +181,7 @@ def test_texts_are_cut_into_words_as_the_vocabulary_was_trained(pre: str, text: 
     ("changes", "words"),
     [
         ({"ggml.pre": "gpt-3"}, "did you mean 'gpt-2'"),
-        ({"ggml.model": "bert"}, "unknown tokenizer 'bert'"),
+        ({"ggml.model": "rwkv"}, "unknown tokenizer 'rwkv'"),
         ({"ggml.tokens": None}, "without tokenizer.ggml.tokens"),
         ({"ggml.token_type": [1, 2]}, "token_type"),
         ({"ggml.merges": ["a"]}, "cannot be used"),

@@ -1,4 +1,4 @@
-"""Family: one kind of decoder that a GGUF file may hold, and its names for our weights. Each stands in families/.
+"""Family: one kind of model that a GGUF file may hold, and its names for our weights. Each stands in families/.
 
 llama.cpp gives the same part the same name in every family, so one table serves all. What differs: which rows are
 written as one tensor, in which order the rows of queries and keys stand, and whether a norm's weight has its 1 added.
@@ -23,13 +23,15 @@ _WHOLE = {
     "input.tokens": "token_embd",
     "input.position": "position_embd",
     "input.norm": "token_embd_norm",
-    "stack.norm": "output_norm",
+    "input.types": "token_types",
     "head": "output",
 }
 _IN_BLOCK = {
     "around_attention.norm": "attn_norm", "around_attention.norm_after": "post_attention_norm",
     "attention.q": "attn_q", "attention.k": "attn_k", "attention.v": "attn_v", "attention.out": "attn_output",
     "attention.q_norm": "attn_q_norm", "attention.k_norm": "attn_k_norm",
+    "cross.q": "cross_attn_q", "cross.k": "cross_attn_k", "cross.v": "cross_attn_v", "cross.out": "cross_attn_o",
+    "around_cross.norm": "cross_attn_norm",
     "around_ffn.norm": "ffn_norm", "around_ffn.norm_after": "post_ffw_norm",
     "ffn.gate": "ffn_gate", "ffn.up": "ffn_up", "ffn.down": "ffn_down",
     "ffn.router": "ffn_gate_inp", "ffn.shared_gate": "ffn_gate_inp_shexp",
@@ -60,7 +62,7 @@ def nothing(config: ModelConfig) -> dict[str, Any]:
 class Family:
     """One family.
 
-    arch      llama.cpp's name
+    arch      llama.cpp's name; stacks: how the names of a stack's tensors begin
     position  what kind its models may choose from; fixed: settings that all of them have
     read      its own keys -> settings, given those found so far; by default a window, which all layers have
     write     a config -> its own keys
@@ -74,7 +76,7 @@ class Family:
     """
 
     arch: str
-    position: Literal["rope", "learned", "alibi"]
+    position: Literal["rope", "learned", "alibi", "t5"]
     fixed: Mapping[str, Any]
     read: Callable[[Keys, Mapping[str, Any]], dict[str, Any]] = window_of_all
     write: Callable[[ModelConfig], dict[str, Any]] = nothing
@@ -90,6 +92,13 @@ class Family:
     truncates: bool = True
     renamed: Callable[[Collection[str]], Mapping[str, str]] = lambda names: {}
     rank: int = 1
+    stacks: Mapping[str, str] = field(default_factory=lambda: {"stack": ""})
+
+    @property
+    def architecture(self) -> str:
+        """Which of our three kinds of model it is."""
+        kind: str = self.fixed.get("architecture", "decoder-only")
+        return kind
 
     @property
     def eps_key(self) -> str:
@@ -102,14 +111,21 @@ class Family:
         part, _, kind = ours.rpartition(".")
         if part in _WHOLE:
             return f"{_WHOLE[part]}.{kind}"
-        if not part.startswith("stack.blocks."):
+        stack, _, rest = part.partition(".")
+        if (before := self.stacks.get(stack)) is None:
             return None
-        _, _, block, inner = part.split(".", 3)
+        if rest == "norm":
+            return f"{before}output_norm.{kind}"
+        if rest == "positions.0":  # one table of relative positions, kept in the first layer
+            return f"{before}blk.0.attn_rel_b.{kind}"
+        if not rest.startswith("blocks."):
+            return None
+        _, block, inner = rest.split(".", 2)
         if kind == "sinks":  # a weight of its own, not a module's
-            return f"blk.{block}.attn_sinks.weight"
+            return f"{before}blk.{block}.attn_sinks.weight"
         inner = EXPERT.sub("experts.*", inner)
         theirs = renamed.get(inner, self.fused.get(inner, _IN_BLOCK.get(inner)))
-        return None if theirs is None else f"blk.{block}.{theirs}.{kind}"
+        return None if theirs is None else f"{before}blk.{block}.{theirs}.{kind}"
 
     def adds_one(self, ours: str) -> bool:
         """Whether the file holds 1 + w where we hold w."""
@@ -164,10 +180,12 @@ def row_order(family: Family, config: ModelConfig, ours: str, rows: int) -> Int 
         tuple(f"attention.{part}.{kind}" for part in ("q", "k", "q_norm", "k_norm") for kind in KINDS)
     ):
         return None
+    if family.position != "rope":
+        return None
     layer = int(ours.split(".")[2])
     position = config.per_layer(config.n_layers)[layer]
     pairing = position.options.get("pairing", "half")
-    if family.position != "rope" or position.name != "rope" or pairing == family.rows:
+    if position.name != "rope" or pairing == family.rows:
         return None
     width = config.d_model // config.n_heads if config.d_head is None else config.d_head
     turned = rotary_width(position.options, width)

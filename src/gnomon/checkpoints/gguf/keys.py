@@ -4,7 +4,7 @@ A key under the architecture's name that nobody asked for may change what the mo
 error that lists it.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,7 +25,7 @@ class Keys:
         self.arch, self.path = arch, path
         self._own = {key[len(arch) + 1 :]: value for key, value in metadata.items() if key.startswith(f"{arch}.")}
         self._asked: set[str] = set()
-        self.tensors: Collection[str] = ()  #: the names of the file's tensors, where a key does not say all
+        self.tensors: Mapping[str, tuple[int, ...]] = {}  #: shapes of the file's tensors, where a key does not say all
 
     def get(self, key: str, kind: type[T], default: T | None = _NEEDED) -> T:
         """The value of `ARCH.key`, of this type. A list with one value a layer must repeat it: that is the value."""

@@ -33,9 +33,9 @@ def read_settings(family: Family, keys: Keys, shapes: Shapes, factors: Factors) 
         raise BadInput(f"{keys.path}: a model of {n_heads} heads and width {d_model} cannot be")
     d_head = keys.get("attention.key_length", int, d_model // n_heads)
     keys.must("attention.value_length", d_head)
-    keys.must("attention.causal", True)
+    keys.must("attention.causal", family.architecture != "encoder-only")
     keys.must("tensor_data_layout", "Meta AI original pth", "jploski")  # llama's and falcon's order of rows
-    keys.tensors = shapes.keys()
+    keys.tensors = shapes
     keys.must("vocab_size", shapes.get("token_embd.weight", (0,))[0])
     length = keys.get("context_length", int)
     found: dict[str, Any] = {
@@ -44,7 +44,7 @@ def read_settings(family: Family, keys: Keys, shapes: Shapes, factors: Factors) 
         "d_ff": keys.get("feed_forward_length", int), "norm_eps": keys.get(family.eps_key, float),
         "d_head": d_head, "max_positions": length, **_parts_there(shapes), **family.fixed,
     }  # fmt: skip
-    if family.fixed["norm"] == "layernorm" and "output_norm.bias" not in shapes:
+    if family.fixed["norm"] == "layernorm" and not any(name.endswith("norm.bias") for name in shapes):
         found["norm"] = "layernorm_no_bias"
     if not family.partial:
         keys.must("rope.dimension_count", d_head)
@@ -92,12 +92,11 @@ def describe(config: ModelConfig) -> tuple[Family, dict[str, Any], dict[str, lis
 
     BadValue where no family has it all: it names what the nearest would lose, and the way out.
     """
-    if config.architecture != "decoder-only" or config.n_layers < 1:
-        given = f"this model is {config.architecture} with {config.n_layers} layers"
-        raise BadValue(f"a GGUF file is written of a decoder-only model with at least one layer; {given}")
+    if config.n_layers < 1:
+        raise BadValue("a GGUF file is written of a model with at least one layer; this one has 0 layers")
     check_recipe(config)
     own, losses = weight_shapes(config), []
-    for family in FAMILIES.values():
+    for family in _of_kind(config):
         keys, factors, lost = _tried(family, config, own)
         if not lost:
             return family, keys, factors
@@ -107,7 +106,11 @@ def describe(config: ModelConfig) -> tuple[Family, dict[str, Any], dict[str, lis
 
 def _fits(config: ModelConfig) -> bool:
     own = weight_shapes(config)
-    return any(not _tried(family, config, own)[2] for family in FAMILIES.values())
+    return any(not _tried(family, config, own)[2] for family in _of_kind(config))
+
+
+def _of_kind(config: ModelConfig) -> list[Family]:
+    return [family for family in FAMILIES.values() if family.architecture == config.architecture]
 
 
 def weight_shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:

@@ -1,6 +1,7 @@
 """The tokenizer in a GGUF file's metadata, and ours as such metadata.
 
-tokenizer.ggml.model   "gpt2": byte-level BPE, with merges; "llama": SentencePiece, with scores
+tokenizer.ggml.model   "gpt2": byte-level BPE, with merges; "llama": SentencePiece, with scores; "bert": WordPiece,
+                       whose tokens that begin a word are written with SentencePiece's space, the others without "##"
 tokenizer.ggml.pre     of the former: how a text is cut into words first
 tokenizer.huggingface.json   the whole tokenizer.json, where a file carries it (ours do): nothing is lost then
 """
@@ -53,6 +54,7 @@ PARTS = {
     "cls_token": "cls",
     "mask_token": "mask",
 }
+MARKED = (CONTROL, UNKNOWN)  # tokens of a WordPiece vocabulary that are written as they are
 COMPOSED = ("qwen2", "deepseek-r1-qwen")  # texts are brought into Unicode's form NFC first
 
 
@@ -93,6 +95,9 @@ def _names(metadata: dict[str, Any], tokens: list[str], kinds: list[int]) -> dic
     """The control tokens by their parts. A piece of text that is said to be one is a mistake of the file, but for the
     end of a text, which may be a line break."""
     found = {part: _named(metadata, tokens, which) for part, which in PARTS.items()}
+    if metadata.get(G + "model") == "bert":  # [CLS] and [SEP] are also called the begin and the end of a text there
+        begin, end = found.pop("bos_token"), found.pop("eos_token")
+        found |= {"cls_token": found["cls_token"] or begin, "sep_token": found["sep_token"] or end}
     text = {token for token, kind in zip(tokens, kinds, strict=True) if kind in (NORMAL, BYTE)}
     return {
         part: mark for part, mark in found.items() if mark is not None and (part == "eos_token" or mark not in text)
@@ -101,9 +106,13 @@ def _names(metadata: dict[str, Any], tokens: list[str], kinds: list[int]) -> dic
 
 def _framed(core: tokenizers.Tokenizer, kind: str, metadata: dict[str, Any], tokens: list[str]) -> tokenizers.Tokenizer:
     """Texts stand between begin- and end-of-text where the file says so; where it says nothing, as llama.cpp has it."""
-    usual = kind == "llama" or metadata.get(G + "pre") in WHOLE_WORDS
+    usual = kind in ("llama", "bert") or metadata.get(G + "pre") in WHOLE_WORDS
     begin = _named(metadata, tokens, "bos") if metadata.get(G + "add_bos_token", usual) else None
     end = _named(metadata, tokens, "eos") if metadata.get(G + "add_eos_token", False) else None
+    if kind == "bert":
+        begin = begin or _named(metadata, tokens, "cls")
+        sep = _named(metadata, tokens, "seperator") or _named(metadata, tokens, "eos")
+        end = sep if metadata.get(G + "add_sep_token", True) else None
     control = {token.content for token in core.get_added_tokens_decoder().values() if token.special}
     return framed(core, [begin] if begin in control else [], [end] if end in control else [])
 
@@ -149,7 +158,22 @@ def _sentencepiece(file: GGUF, tokens: list[str], kinds: list[int]) -> tokenizer
     return SentencePiece(pieces, prefix=bool(file.metadata.get(G + "add_space_prefix", True))).core()
 
 
-_READERS = {"gpt2": _byte_level, "llama": _sentencepiece}
+def _wordpiece(file: GGUF, tokens: list[str], kinds: list[int]) -> tokenizers.Tokenizer:
+    """A vocabulary without a capital letter is one of small letters without accents."""
+    words = [
+        token if kind in MARKED else token[1:] if token.startswith(SPACE) else f"##{token}"
+        for token, kind in zip(tokens, kinds, strict=True)
+    ]
+    unknown = _named(file.metadata, words, "unknown") or "[UNK]"
+    core = tokenizers.Tokenizer(models.WordPiece({word: i for i, word in enumerate(words)}, unk_token=unknown))
+    lower = all(word == word.lower() for word, kind in zip(words, kinds, strict=True) if kind not in MARKED)
+    core.normalizer = normalizers.BertNormalizer(lowercase=lower)
+    core.pre_tokenizer, core.decoder = pre_tokenizers.BertPreTokenizer(), decoders_of.WordPiece()
+    add_marked(core, words, [CONTROL if kind == UNKNOWN else kind for kind in kinds])
+    return core
+
+
+_READERS = {"gpt2": _byte_level, "llama": _sentencepiece, "bert": _wordpiece}
 
 
 # ------------------------------------------------------------------ writing
@@ -158,17 +182,21 @@ _READERS = {"gpt2": _byte_level, "llama": _sentencepiece}
 def describe_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
     """The metadata that says this tokenizer, in ggml's words. Raises BadValue for one that ggml does not have."""
     spec = json.loads(tokenizer.to_json())
-    if spec["model"]["type"] != "BPE":
-        raise _not_there(tokenizer, f"a model of type {spec['model']['type']}")
-    metadata = (
-        _describe_byte_level(tokenizer, spec)
-        if "ByteLevel" in decoder_steps(spec)
-        else _describe_pieces(tokenizer, spec)
-    )
+    kind = spec["model"]["type"]
+    if kind == "WordPiece":
+        metadata = _describe_wordpiece(tokenizer, spec)
+    elif kind != "BPE":
+        raise _not_there(tokenizer, f"a model of type {kind}")
+    elif "ByteLevel" in decoder_steps(spec):
+        metadata = _describe_byte_level(tokenizer, spec)
+    else:
+        metadata = _describe_pieces(tokenizer, spec)
     before, after = tokenizer.frame
-    metadata |= {WHOLE: tokenizer.to_json(), G + "add_bos_token": bool(before), G + "add_eos_token": bool(after)}
+    ends = "add_sep_token" if kind == "WordPiece" else "add_eos_token"
+    metadata |= {WHOLE: tokenizer.to_json(), G + "add_bos_token": bool(before), G + ends: bool(after)}
     vocab = {name: i for i, name in enumerate(metadata[G + "tokens"])}
     metadata |= {f"{G}{PARTS[part]}_token_id": vocab[mark] for part, mark in tokenizer.names.items()}
+    metadata |= {G + "seperator_token_id": after[0]} if after and kind == "WordPiece" else {}
     metadata |= {G + "bos_token_id": before[0]} if before else {}
     return metadata if tokenizer.chat_template is None else metadata | {TEMPLATE: tokenizer.chat_template}
 
@@ -211,12 +239,27 @@ def _describe_pieces(tokenizer: Tokenizer, spec: dict[str, Any]) -> dict[str, An
     return {**metadata, G + "model": "llama", G + "scores": scores, G + "add_space_prefix": prefix}
 
 
+def _describe_wordpiece(tokenizer: Tokenizer, spec: dict[str, Any]) -> dict[str, Any]:
+    if (prefix := spec["model"]["continuing_subword_prefix"]) != "##":
+        raise _not_there(tokenizer, f"words that go on with {prefix!r}")
+    steps = [(spec[step] or {"type": "none"})["type"] for step in ("normalizer", "pre_tokenizer")]
+    if steps != ["BertNormalizer", "BertPreTokenizer"]:
+        raise _not_there(tokenizer, f"a way to cut words other than BERT's, {' and '.join(steps)}")
+    told = _described_tokens(tokenizer, spec)
+    kinds = [CONTROL if kind == UNKNOWN else kind for kind in told[G + "token_type"]]
+    tokens = [
+        token if kind in MARKED else token[2:] if token.startswith("##") else SPACE + token
+        for token, kind in zip(told[G + "tokens"], kinds, strict=True)
+    ]
+    return {G + "model": "bert", G + "pre": "default", G + "tokens": tokens, G + "token_type": kinds}
+
+
 def _described_tokens(tokenizer: Tokenizer, spec: dict[str, Any]) -> dict[str, Any]:
     """Tokens and their kinds, one for each id; ids without a token get one that no text holds."""
     tokens, kinds = [f"[PAD{i}]" for i in range(tokenizer.vocab_size)], [5] * tokenizer.vocab_size
     unk = spec["model"].get("unk_token")
     for token, i in spec["model"]["vocab"].items():
-        byte = spec["model"]["byte_fallback"] and token.startswith("<0x") and len(token) == 6
+        byte = spec["model"].get("byte_fallback") and token.startswith("<0x") and len(token) == 6
         tokens[i], kinds[i] = token, BYTE if byte else UNKNOWN if token == unk else NORMAL
     for added in spec["added_tokens"]:
         tokens[added["id"]] = added["content"]

@@ -21,11 +21,11 @@ from gnomon.models.snapshot import snapshot
 
 Precision = Literal["float32", "float16", "q8_0"]
 FILE_TYPES = {"float32": 0, "float16": 1, "q8_0": 7}  # llama.cpp's numbers for what most tensors are
-EXACT = ("token_embd_norm", "position_embd", "rope_f")  # tensors that llama.cpp wants in float32
+EXACT = ("token_embd_norm", "position_embd", "token_types", "rope_f")  # tensors that llama.cpp wants in float32
 
 
 def save(model: nn.Module, path: str | Path, dtype: Precision = "float32") -> Path:
-    """Write a decoder, which may be compiled or wrapped, with its tokenizer in llama.cpp's words; returns the path.
+    """Write a model, which may be compiled or wrapped, with its tokenizer in llama.cpp's words; returns the path.
 
     dtype   of the matrices: "float32" (bit-equal when read back), "float16", or "q8_0" (8 bits and a scale for each 32
             numbers). Vectors are float32 always. A tied head is written once, as the table.
@@ -44,6 +44,7 @@ def save(model: nn.Module, path: str | Path, dtype: Precision = "float32") -> Pa
         "general.file_type": np.uint32(FILE_TYPES[dtype]),
         "general.quantization_version": np.uint32(2),
         **{f"{family.arch}.{key}": v for key, v in keys.items()},
+        **({"tokenizer.ggml.token_type_count": config.n_types} if config.n_types else {}),
         **({"tokenizer.ggml.model": "no_vocab"} if model.tokenizer is None else describe_tokenizer(model.tokenizer)),
     }
     tensors = {name: np.array(values, np.float32) for name, values in factors.items()}
