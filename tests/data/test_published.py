@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import transformers as hf
+from transformers.convert_slow_tokenizer import SLOW_TO_FAST_CONVERTERS
 from transformers.models.mbart.tokenization_mbart import FAIRSEQ_LANGUAGE_CODES
 from transformers.models.mbart50.tokenization_mbart50 import FAIRSEQ_LANGUAGE_CODES as MBART50
 
@@ -15,7 +16,18 @@ from gnomon.data.sentencepiece import BYTE, CONTROL, UNKNOWN, Piece, SentencePie
 from gnomon.data.token_bytes import BYTE_ALPHABET
 from gnomon.errors import BadInput
 
-TEXTS = ["ab ca", "  abc\n b", "a <mask> b", "a<mask>b", "<extra_id_0> a", "x</s>y", "", "ñ 12'll, 1984!", "e\u0301"]
+TEXTS = [
+    "ab ca",
+    "  abc\n b",
+    "a<mask_2> <unk_7>b",
+    "a <mask> b",
+    "a<mask>b",
+    "<extra_id_0> a",
+    "x</s>y",
+    "",
+    "ñ 12'll, 1984!",
+    "e\u0301",
+]
 NAMES = ["<s>", "<pad>", "</s>", "<unk>", *BYTE_ALPHABET, "ab", "Ġa", "Ġab", "<mask>"]
 ENDED = [*BYTE_ALPHABET, "ab", "Ġa", "Ġab", "<|endoftext|>", "<|im_start|>"]
 MERGES = "#version: 0.2\na b\nĠ a\nĠ ab\n"
@@ -167,6 +179,11 @@ def nllb() -> dict[str, Any]:
     return merges([*marks, Piece("<unk>", 0.0, UNKNOWN), *MERGED, *codes])
 
 
+def fast(name: str, pieces: list[Piece]) -> dict[str, Any]:
+    """What the transformers library makes of the pieces of a model file."""
+    return SLOW_TO_FAST_CONVERTERS[name].convert_from_spm(vocab=scored(pieces))
+
+
 ALBERT = [Piece(m, 0.0, UNKNOWN if m == "<unk>" else CONTROL) for m in ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")]
 MODELS: dict[str, Any] = {
     "t5": ("spiece.model", model_file([*MARKS, *SCORED], 1, -1, 1), about(None, "t5"),
@@ -201,6 +218,10 @@ MODELS: dict[str, Any] = {
              about({"tokenizer_class": "NllbTokenizer", "additional_special_tokens": NLLB, "src_lang": "deu_Latn"},
                    "m2m_100"),
              lambda: hf.NllbTokenizer(**nllb(), additional_special_tokens=NLLB, src_lang="deu_Latn")),
+    "camembert": ("sentencepiece.bpe.model", model_file([*LLAMA, *SCORED], 1, 1, 2), about(None, "camembert"),
+                  lambda: hf.CamembertTokenizer(**fast("CamembertTokenizer", [*LLAMA, *SCORED]))),
+    "pegasus": ("spiece.model", model_file([*MARKS, *SCORED], 1, -1, 1), about(None, "pegasus"),
+                lambda: hf.PegasusTokenizer(**fast("PegasusTokenizer", [*MARKS, *SCORED]))),
     "xlm-roberta": ("sentencepiece.bpe.model", model_file([*LLAMA, *SCORED], 1, 1, 2), about(None, "xlm-roberta"),
                     lambda: hf.XLMRobertaTokenizer(vocab=FAIRSEQ)),
 }  # fmt: skip
@@ -216,6 +237,47 @@ def test_a_sentencepiece_model_is_read_as_its_class_in_transformers_reads_it(cas
         if (case != "gemma" or "<mask>" not in text) and (case != "nllb" or "  " not in text):
             assert whole(ours, text) == other(text)["input_ids"], text
     assert ours.names["eos_token"] == other.eos_token
+
+
+def m2m(kind: int, **config: Any) -> dict[str, Any]:
+    """A folder of M2M-100: a model, and a vocab.json with the ids of its pieces, in another order."""
+    pieces = [piece.text for piece in (MERGED if kind == 2 else SCORED)]
+    vocab = {token: i for i, token in enumerate(["<s>", "<pad>", "</s>", "<unk>", *reversed(pieces), "abca"])}
+    model = model_file([*LLAMA, *(MERGED if kind == 2 else SCORED)], kind, 1, 2)
+    return {"sentencepiece.bpe.model": model, "vocab.json": vocab, **about(config, "m2m_100")}
+
+
+@pytest.mark.parametrize("kind", [1, 2])
+def test_m2m_100_has_the_ids_of_its_vocab_json_and_a_language_first(kind: int, tmp_path: Path) -> None:
+    """Its class in the transformers library needs the sentencepiece package: here is what that class is."""
+    files = m2m(kind, tokenizer_class="M2M100Tokenizer", src_lang="am")
+    ours = Tokenizer.load(folder(tmp_path, files))
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "plain" / "x.model").write_bytes(files["sentencepiece.bpe.model"])
+    plain, vocab = Tokenizer.load(tmp_path / "plain" / "x.model"), files["vocab.json"]
+    names = {i: name for name, i in plain._core.get_vocab().items()}
+    for text in ("ab ca", "  abc b", "abca", "a ñx", ""):
+        assert ours.encode(text) == [vocab[names[i]] for i in plain.encode(text)], text
+    assert ours.frame == ([len(vocab) + 1], [vocab["</s>"]])
+    assert (ours.vocab_size, ours.controls["__zu__"]) == (len(vocab) + 100, len(vocab) + 99)
+
+
+def test_what_is_wrong_with_ids_of_their_own_is_named(tmp_path: Path) -> None:
+    whole, spiece = m2m(1), MODELS["pegasus"][1]
+    vocab = whole["vocab.json"]
+    for n, (change, says) in enumerate(
+        [
+            ({"vocab.json": {token: i for token, i in vocab.items() if i}}, "ids in vocab.json"),
+            ({"vocab.json": {token: i for token, i in vocab.items() if token != "abca"} | {"x": 9}}, "each once"),
+            ({"vocab.json": {"<s>": 0, "</s>": 1, "<unk>": 2}}, "no id for 10 pieces of the model, such as 'a'"),
+            (about({"language_codes": "m2m"}, "m2m_100"), "unknown language_codes 'm2m'"),
+            (about({"src_lang": "xx"}, "m2m_100"), "src_lang is 'xx'"),
+            ({"spiece.model": spiece, "vocab.json": {}, **about({"offset": "5"}, "pegasus")}, "offset counts"),
+        ]
+    ):
+        files = whole if "spiece.model" not in change else {}
+        with pytest.raises(BadInput, match=says):
+            Tokenizer.load(folder(tmp_path / str(n), {**files, **change}))
 
 
 def test_the_spans_of_t5_and_masks_are_control_tokens(tmp_path: Path) -> None:

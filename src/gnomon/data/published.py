@@ -2,7 +2,8 @@
 
     vocab.json and merges.txt (encoder.json and vocab.bpe)     byte-level BPE: GPT-2, GPT-NeoX, Qwen, OPT, RoBERTa, BART
     vocab.txt                                                  WordPiece: BERT, DistilBERT, ELECTRA, MPNet
-    tokenizer.model, spiece.model, sentencepiece.bpe.model     SentencePiece: Llama, Gemma, T5, ALBERT, XLM-RoBERTa
+    tokenizer.model, spiece.model, sentencepiece.bpe.model     SentencePiece: Llama, Gemma, T5, ALBERT, mBART, PEGASUS
+    sentencepiece.bpe.model and vocab.json                     SentencePiece under ids of their own: M2M-100
 
 The vocabulary alone does not say what stands around a text, how a text is prepared, or which tokens are control tokens.
 The class does: the one that ``tokenizer_config.json`` names, or the usual one of config.json's model_type. What the
@@ -19,7 +20,8 @@ import tokenizers
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers
 
 from gnomon.data.pretokenization import QWEN2, PreTokenizers, gpt2, pattern
-from gnomon.data.sentencepiece import CONTROL, SPACE, UNKNOWN, ModelFile, Piece, read_model
+from gnomon.data.renumbered import camembert, fairseq, m2m100, pegasus
+from gnomon.data.sentencepiece import SPACE, UNKNOWN, ModelFile, read_model
 from gnomon.data.tokenizers_library import framed, speaking_for
 from gnomon.errors import BadInput, unknown
 
@@ -44,7 +46,9 @@ class TokenizerClass:
     words      how a byte-level vocabulary cuts words; composed: whether texts are brought into Unicode's form NFC first
     marked     whether each word of a text gets SentencePiece's ▁, rather than the text once
     language   the code of the language that texts are in, where a code stands around them and no config says src_lang
+    code       how a language is written as a token
     spaced     whether words are what stands between spaces of any kind, where each gets its ▁
+    ids        how it numbers the pieces of a SentencePiece model, where not as the model does
     """
 
     names: Mapping[str, str]
@@ -54,7 +58,9 @@ class TokenizerClass:
     composed: bool = False
     marked: bool = False
     language: str | None = None
+    code: str = "{}"
     spaced: bool = True
+    ids: "Callable[[ModelFile, Folder], ModelFile] | None" = None
 
 
 def _names(**parts: str) -> dict[str, str]:
@@ -68,7 +74,10 @@ _QWEN = _names(eos=END_OF_TEXT, unk=END_OF_TEXT, pad=END_OF_TEXT)
 _BERT = _names(unk="[UNK]", sep="[SEP]", pad="[PAD]", cls="[CLS]", mask="[MASK]")
 _MPNET = _BART | _names(unk="[UNK]")
 _ALBERT = _names(bos="[CLS]", eos="[SEP]", unk="<unk>", sep="[SEP]", pad="<pad>", cls="[CLS]", mask="[MASK]")
+_M2M = _LLAMA | _names(sep="</s>", pad="<pad>")
+_PEGASUS = _names(eos="</s>", unk="<unk>", pad="<pad>", mask="<mask_2>")
 _WITHIN = (("cls_token",), ("sep_token",))
+_BEGUN = (("bos_token",), ("eos_token",))
 _SPOKEN = (("src_lang",), ("eos_token",))
 _ROBERTA, _WORDPIECE = TokenizerClass(_BART, _WITHIN), TokenizerClass(_BERT, _WITHIN)
 _T5 = TokenizerClass(_names(eos="</s>", unk="<unk>", pad="<pad>"), ((), ("eos_token",)), marked=True)
@@ -88,10 +97,15 @@ CLASSES: Mapping[str, TokenizerClass] = {
     "GemmaTokenizer": TokenizerClass(
         _names(bos="<bos>", eos="<eos>", unk="<unk>", pad="<pad>", mask="<mask>"), asks=True
     ),
-    "XLMRobertaTokenizer": TokenizerClass(_BART, (("bos_token",), ("eos_token",)), marked=True),
-    "MBartTokenizer": TokenizerClass(_BART, ((), ("eos_token", "src_lang")), marked=True, language="en_XX"),
-    "MBart50Tokenizer": TokenizerClass(_BART, _SPOKEN, marked=True, language="en_XX", spaced=False),
-    "NllbTokenizer": TokenizerClass(_BART, _SPOKEN, marked=True, language="eng_Latn", spaced=False),
+    "XLMRobertaTokenizer": TokenizerClass(_BART, _BEGUN, marked=True, ids=fairseq),
+    "CamembertTokenizer": TokenizerClass(_BART, _BEGUN, marked=True, ids=camembert),
+    "MBartTokenizer": TokenizerClass(
+        _BART, ((), ("eos_token", "src_lang")), marked=True, language="en_XX", ids=fairseq
+    ),
+    "MBart50Tokenizer": TokenizerClass(_BART, _SPOKEN, marked=True, language="en_XX", spaced=False, ids=fairseq),
+    "NllbTokenizer": TokenizerClass(_BART, _SPOKEN, marked=True, language="eng_Latn", spaced=False, ids=fairseq),
+    "M2M100Tokenizer": TokenizerClass(_M2M, _SPOKEN, language="en", code="__{}__", ids=m2m100),
+    "PegasusTokenizer": TokenizerClass(_PEGASUS, ((), ("eos_token",)), marked=True, spaced=False, ids=pegasus),
 }
 #: classes that say nothing but what their files do
 ANY = ("PreTrainedTokenizerFast", "PreTrainedTokenizer", "TokenizersBackend", "AutoTokenizer")
@@ -108,7 +122,10 @@ _TYPES = {
     "T5Tokenizer": "t5 mt5",
     "GemmaTokenizer": "gemma gemma2 gemma3_text",
     "XLMRobertaTokenizer": "xlm-roberta",
+    "CamembertTokenizer": "camembert",
     "MBartTokenizer": "mbart",
+    "M2M100Tokenizer": "m2m_100",
+    "PegasusTokenizer": "pegasus",
 }
 USUAL: Mapping[str, str] = {kind: name for name, kinds in _TYPES.items() for kind in kinds.split()}
 #: model types whose published configs name classes that are not used: these are
@@ -130,6 +147,10 @@ class Folder:
         """The control tokens by their parts; those that the config names, and the class's own."""
         return {part: mark for part, mark in {**self.kind.names, **_declared(self.config)}.items() if mark is not None}
 
+    def beside(self, name: str) -> dict[str, Any]:
+        """What another file of the folder says; nothing where it is not there."""
+        return _json(self.path / name)
+
     def known(self, core: tokenizers.Tokenizer) -> dict[str, str]:
         """Those of its control tokens that are in a vocabulary."""
         return {part: mark for part, mark in self.names.items() if core.token_to_id(mark) is not None}
@@ -141,7 +162,12 @@ class Folder:
     def frame(self, vocab: Mapping[str, int]) -> tuple[list[str], list[str]]:
         """What stands around a text."""
         language = self.config.get("src_lang") or self.kind.language
-        names = {**self.names, **({"src_lang": str(language)} if language else {})}
+        code = self.kind.code.format(language) if self.kind.language else ""
+        if code and code not in vocab:
+            raise BadInput(
+                f"{self.path}: its src_lang is {str(language)[:80]!r}, a language without a token {code[:80]!r}"
+            )
+        names = {**self.names, "src_lang": code}
         first, last = self.kind.around
         if self.kind.asks is not None:
             first = ("bos_token",) if self.config.get("add_bos_token", self.kind.asks) else ()
@@ -221,7 +247,7 @@ def build(vocabulary: Path, merges: Path | None = None) -> tuple[tokenizers.Toke
             core = _wordpiece(vocabulary, folder)
         else:
             found = read_model(vocabulary)
-            found = _moved(found, folder) if folder.kind.names is _BART else found
+            found = found if folder.kind.ids is None else folder.kind.ids(found, folder)
             folder = _with_names(folder, found)
             core = _sentencepiece(found, folder)
         _add(core, folder)
@@ -283,7 +309,8 @@ def _sentencepiece(found: ModelFile, folder: Folder) -> tokenizers.Tokenizer:
     core.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), space])
     if not folder.kind.spaced:
         core.pre_tokenizer = space
-        steps = [*filter(None, [core.normalizer]), normalizers.Replace(Regex(" {2,}"), " ")]
+        lines = [normalizers.Replace("\n", " ")] if folder.named == "PegasusTokenizer" else []
+        steps = [*(lines if core.normalizer is None else [core.normalizer]), normalizers.Replace(Regex(" {2,}"), " ")]
         core.normalizer = normalizers.Sequence(steps)
     core.decoder = decoders.Metaspace(replacement=SPACE, prepend_scheme="always", split=True)
     if folder.named in ("T5Tokenizer", "MT5Tokenizer"):  # spans to be filled in, counted from the end
@@ -298,21 +325,6 @@ def _plain_letters(config: Mapping[str, Any]) -> list[normalizers.Normalizer]:
     if not config.get("keep_accents", False):
         steps += [normalizers.NFKD(), normalizers.StripAccents()]
     return [*steps, normalizers.Lowercase()] if config.get("do_lower_case", True) else steps
-
-
-def _moved(found: ModelFile, folder: Folder) -> ModelFile:
-    """XLM-RoBERTa's ids: fairseq's four control tokens, the pieces after the file's own three, codes of languages where
-    the class has some, as the config lists them, and the mask."""
-    first = ["<s>", "<pad>", "</s>", "<unk>"]
-    marks = [Piece(mark, 0.0, UNKNOWN if mark == "<unk>" else CONTROL) for mark in first]
-    listed = folder.config.get("additional_special_tokens") or [] if folder.kind.language else []
-    codes = [Piece(code, 0.0, CONTROL) for code in map(_mark, listed) if code is not None]
-    if folder.kind.language and folder.kind.language not in {piece.text for piece in codes}:
-        raise BadInput(
-            f"{folder.path}: {folder.named} has codes of languages, which its config lists as additional_special_tokens"
-        )
-    rest = [*marks, *found.vocabulary.pieces[3:], *codes, Piece("<mask>", 0.0, CONTROL)]
-    return replace(found, vocabulary=replace(found.vocabulary, pieces=rest), bos_id=0, eos_id=2)
 
 
 # ------------------------------------------------------------------ control tokens
@@ -339,7 +351,7 @@ def _add(core: tokenizers.Tokenizer, folder: Folder) -> None:
         [AddedToken(mark, normalized=False) for mark in dict.fromkeys([*known, *usual]) if mark not in _here(core)]
     )
     mask = folder.names.get("mask_token")
-    if mask in vocab and not folder.kind.spaced:  # it takes the space before it along
+    if mask in vocab and not folder.kind.spaced and folder.kind.language:  # it takes the space before it along
         core.add_special_tokens([AddedToken(mask, normalized=False, lstrip=True)])
     core.add_special_tokens([_added(token, special, folder) for token in more if _mark(token) not in _here(core)])
 
