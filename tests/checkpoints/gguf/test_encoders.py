@@ -1,5 +1,6 @@
 """Encoders and encoder-decoders in GGUF: read back bit for bit, under the names that llama.cpp's converter gives."""
 
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,21 @@ BERT = {
     "norm": "layernorm", "norm_eps": 1e-12, "placement": "post", "input_norm": "layernorm", "activation": "gelu",
     "head": "pooled",
 }  # fmt: skip
+T5 = {
+    **SIZES, "d_head": 10, "position": "t5", "bias": False, "norm": "rmsnorm", "attention_scale": 1.0,
+    "norm_eps": 1e-6, "activation": "relu",
+}  # fmt: skip
+BOTH = {**T5, "architecture": "encoder-decoder"}
+GATED = {"gated": True, "activation": "gelu_tanh"}
 MODELS: dict[str, dict[str, Any]] = {
     "bert": {**BERT, "pooling": "first"},
     "bert, mean, of length 1": {**BERT, "pooling": "mean", "unit": True},
     "bert, without types": {**BERT, "n_types": 0},
+    "t5": {**BOTH, "head_scale": 32**-0.5},
+    "t5, gated": {**BOTH, **GATED, "tied": False, "n_decoder_layers": 1},
+    "t5encoder": {**T5, **GATED, "architecture": "encoder-only", "causal": False, "head": "pooled"},
 }
-HF_ROOTS = {"bert": "bert."}  # what llama.cpp's converter takes away from names in safetensors
+HF = {"bert": "bert.", "t5": ""}  # what llama.cpp's converter takes away from names in safetensors
 IDS = torch.tensor([[3, 14, 9, 26, 5, 35, 0]])
 
 
@@ -37,7 +47,7 @@ def model_of(name: str) -> Any:
     model = build(ModelConfig(**MODELS[name])).eval()
     with torch.no_grad():
         for weight in model.parameters():  # no weight is left at a value where a mistake would not show
-            weight += 0.1 * torch.randn_like(weight)
+            weight.add_(0.1 * torch.randn_like(weight))
     return model
 
 
@@ -56,14 +66,14 @@ def test_float32_comes_back_bit_for_bit(name: str, tmp_path: Path) -> None:
     assert (tmp_path / "m.gguf").read_bytes() == save(back, tmp_path / "again.gguf").read_bytes()
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if name.split(",")[0] in HF_ROOTS and "," not in name])
+@pytest.mark.parametrize("name", ["bert", "t5", "t5, gated"])
 def test_tensors_have_the_names_that_the_gguf_package_gives_those_of_hugging_face(name: str, tmp_path: Path) -> None:
     model, arch = model_of(name), name.split(",")[0]
     gn.save_hf(model, tmp_path / "hf")
     kind = next(number for number, known in gguf.MODEL_ARCH_NAMES.items() if known == arch)
     names = gguf.get_tensor_name_map(kind, 2)
     expected = {
-        names.get_name(key.removeprefix(HF_ROOTS[arch]), try_suffixes=(".weight", ".bias")): value
+        names.get_name(key.removeprefix(HF[arch]), try_suffixes=(".weight", ".bias")): value
         for key, value in load_file(tmp_path / "hf" / "model.safetensors").items()
     }
     reader = gguf.GGUFReader(save(model, tmp_path / "m.gguf"))
@@ -77,6 +87,29 @@ def test_keys_of_bert_are_llama_cpps(tmp_path: Path) -> None:
     assert found[gguf.Keys.LLM.POOLING_TYPE.format(arch="bert")] == gguf.PoolingType.MEAN
     assert found[gguf.Keys.Tokenizer.TOKEN_TYPE_COUNT] == 2
     assert found[gguf.Keys.Attention.LAYERNORM_EPS.format(arch="bert")] == pytest.approx(1e-12)
+
+
+def test_a_decoder_starts_where_the_file_says(tmp_path: Path) -> None:
+    model = model_of("t5")
+    assert load(save(model, tmp_path / "none.gguf")).start is None
+    model.start = 3
+    file = save(model, tmp_path / "m.gguf")
+    assert GGUF(file).metadata[gguf.Keys.LLM.DECODER_START_TOKEN_ID.format(arch="t5")] == 3
+    assert load(file).start == 3
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"tied": False},
+        {"head_scale": 0.5},
+        {"position": gn.positions.get("t5", max_distance=64)},
+        {"activation": "silu"},
+    ],
+)
+def test_what_a_file_of_t5_does_not_say_is_refused(change: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(BadValue, match=f"nearest is t5, which cannot say: .*({next(iter(change))} = |head of its own)"):
+        save(build(ModelConfig(**{**MODELS["t5"], **change})), tmp_path / "m.gguf")
 
 
 @pytest.mark.parametrize(
@@ -122,7 +155,7 @@ def wordpiece(lower: bool = True) -> gn.Tokenizer:
 def without_the_whole(source: Path, target: Path) -> Path:
     """A file as llama.cpp's converter writes it, without tokenizer.json in it."""
     reader = gguf.GGUFReader(source)
-    writer = gguf.GGUFWriter(target, reader.get_field("general.architecture").contents())
+    writer = gguf.GGUFWriter(target, reader.fields["general.architecture"].contents())
     for name, field in reader.fields.items():
         if not name.startswith("GGUF.") and name not in ("general.architecture", "tokenizer.huggingface.json"):
             writer.add_key_value(name, field.contents(), field.types[0])
@@ -149,4 +182,29 @@ def test_a_vocabulary_of_word_pieces_is_read_from_ggmls_words(lower: bool, tmp_p
         assert again.frame == ([2], [3])
         assert again.names == model.tokenizer.names
         for text in ("The Niño, playings", "[CLS] playing", "nowhere"):
+            assert again.encode(text) == model.tokenizer.encode(text)
+
+
+def test_a_unigram_vocabulary_is_read_from_ggmls_words(tmp_path: Path) -> None:
+    words = [("<pad>", 0.0), ("</s>", 0.0), ("<unk>", -2.0), ("▁the", -2.5), ("▁", -3.0), ("th", -4.0), ("e", -4.5)]
+    core = tokenizers.Tokenizer(models.Unigram(words, unk_id=2, byte_fallback=False))
+    charsmap = struct.pack("<I", 1024) + bytes(1024) + b"a\0"  # a table that changes no character
+    core.normalizer = normalizers.Precompiled(charsmap)
+    space = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always", split=True)
+    core.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), space])
+    core.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always", split=True)
+    core.add_special_tokens(["<pad>", "</s>", "<unk>", "<extra_id_0>"])
+    core.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
+    model = model_of("t5")
+    model.tokenizer = gn.Tokenizer(core.to_str(), {"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"})
+    file = save(model, tmp_path / "m.gguf")
+    stored = gguf.GGUFReader(file).fields[gguf.Keys.Tokenizer.PRECOMPILED_CHARSMAP]
+    assert stored.types == [gguf.GGUFValueType.ARRAY, gguf.GGUFValueType.UINT8]  # llama.cpp takes bytes alone
+    assert bytes(stored.contents()) == charsmap
+    for path in (file, without_the_whole(file, tmp_path / "plain.gguf")):
+        again = load(path).tokenizer
+        assert again is not None
+        assert again.frame == ([], [1])
+        assert again.names == model.tokenizer.names
+        for text in ("the  thee", "e the\tx", "</s> the", ""):
             assert again.encode(text) == model.tokenizer.encode(text)

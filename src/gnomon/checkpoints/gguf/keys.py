@@ -15,6 +15,7 @@ from gnomon.errors import BadInput
 T = TypeVar("T", int, float, bool, str)
 _WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
 _NEEDED: Any = object()
+START = "decoder_start_token_id"  # the id before the first that a decoder writes
 
 
 class Keys:
@@ -73,4 +74,4 @@ def shortest(value: float) -> float:
     return float(str(np.float32(value)))
 
 
-__all__ = ["Keys", "shortest"]
+__all__ = ["START", "Keys", "shortest"]

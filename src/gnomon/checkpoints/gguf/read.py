@@ -12,7 +12,7 @@ import torch
 
 from gnomon.checkpoints.gguf.family import Family, Part, parts, row_order, stored_shape, tensor_shapes
 from gnomon.checkpoints.gguf.header import GGUF, Array
-from gnomon.checkpoints.gguf.keys import Keys, shortest
+from gnomon.checkpoints.gguf.keys import START, Keys, shortest
 from gnomon.checkpoints.gguf.registry import FAMILIES
 from gnomon.checkpoints.gguf.rope import FACTORS
 from gnomon.checkpoints.gguf.settings import read_settings
@@ -35,7 +35,10 @@ def load(path: str | Path, device: torch.device | str = "cpu", dtype: torch.dtyp
     shapes = {name: stored.shape for name, stored in file.tensors.items() if name not in FACTORS}
     keys = Keys(file.metadata, family.arch, file.path)
     config = read_settings(family, keys, shapes, factors)
+    start = keys.get(START, int, -1) if config.architecture == "encoder-decoder" else -1
     keys.finish()
+    if start >= config.vocab_size:
+        raise BadInput(f"{path}: its decoder starts from token {start}, beyond a vocabulary of {config.vocab_size}")
     try:
         model = on_meta(config)
     except BadValue as error:
@@ -50,6 +53,7 @@ def load(path: str | Path, device: torch.device | str = "cpu", dtype: torch.dtyp
     empty = {name: torch.empty(shape, dtype=dtype, device=device) for name, shape in own.items()}
     give(model, empty, torch.device(device))
     _fill(model, file, family, config, where)
+    model.start = None if start < 0 else start
     return model.eval()
 
 

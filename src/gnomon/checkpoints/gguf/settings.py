@@ -81,7 +81,11 @@ def _alibi(keys: Keys, factors: Factors, d_head: int, length: int) -> dict[str, 
     return {"position": get("alibi")}
 
 
-_READ_POSITION = {"rope": _rope, "learned": _learned, "alibi": _alibi}
+def _t5(keys: Keys, factors: Factors, d_head: int, length: int) -> dict[str, Any]:
+    return {}  # its families read it
+
+
+_READ_POSITION = {"rope": _rope, "learned": _learned, "alibi": _alibi, "t5": _t5}
 
 
 # ------------------------------------------------------------------ writing
@@ -206,11 +210,12 @@ def resolved(c: ModelConfig) -> ModelConfig:
     """The same config with the defaults that depend on other settings written out."""
     d_head = c.d_model // c.n_heads if c.d_head is None else c.d_head
     position = c.position
-    if not isinstance(position, Spec) or position.name == "rope":
+    if not isinstance(position, Spec) or position.name in ("rope", "t5"):
         position = tuple(_plain(spec, d_head) for spec in c.per_layer(c.n_layers))
     experts, d_ff = widths(c.mixture, c.n_layers, default_width(c.d_model, c.gated) if c.d_ff is None else c.d_ff)
     return replace(
         c, d_head=d_head, n_kv_heads=c.n_kv_heads or c.n_heads, position=position, window=tuple(c.windows(c.n_layers)),
+        n_decoder_layers=c.depth if c.architecture == "encoder-decoder" else c.n_decoder_layers,
         experts=experts, d_ff=d_ff, distinct_layers=None if c.distinct_layers == c.n_layers else c.distinct_layers,
         qkv_bias=c.bias if c.qkv_bias is None else c.qkv_bias, out_bias=c.bias if c.out_bias is None else c.out_bias,
         attention_scale=d_head**-0.5 if c.attention_scale is None else c.attention_scale,
@@ -220,7 +225,9 @@ def resolved(c: ModelConfig) -> ModelConfig:
 
 
 def _plain(spec: Spec, d_head: int) -> Spec:
-    """RoPE with its base, width and magnitude written out."""
+    """RoPE with its base, width and magnitude written out; T5's biases with their buckets."""
+    if spec.name == "t5":
+        return get("t5", **{"n_buckets": 32, "max_distance": 128, **spec.options, "std": 0.02})
     if spec.name != "rope":
         return spec
     options = {k: v for k, v in spec.options.items() if k == "pairing"}

@@ -1,11 +1,13 @@
 """The tokenizer in a GGUF file's metadata, and ours as such metadata.
 
-tokenizer.ggml.model   "gpt2": byte-level BPE, with merges; "llama": SentencePiece, with scores; "bert": WordPiece,
-                       whose tokens that begin a word are written with SentencePiece's space, the others without "##"
+tokenizer.ggml.model   "gpt2": byte-level BPE, with merges; "llama" and "t5": SentencePiece's BPE and unigram, with
+                       scores; "bert": WordPiece, whose tokens that begin a word are written with SentencePiece's
+                       space, the others without "##"
 tokenizer.ggml.pre     of the former: how a text is cut into words first
 tokenizer.huggingface.json   the whole tokenizer.json, where a file carries it (ours do): nothing is lost then
 """
 
+import base64
 import json
 import warnings
 from collections.abc import Callable
@@ -108,7 +110,7 @@ def _framed(core: tokenizers.Tokenizer, kind: str, metadata: dict[str, Any], tok
     """Texts stand between begin- and end-of-text where the file says so; where it says nothing, as llama.cpp has it."""
     usual = kind in ("llama", "bert") or metadata.get(G + "pre") in WHOLE_WORDS
     begin = _named(metadata, tokens, "bos") if metadata.get(G + "add_bos_token", usual) else None
-    end = _named(metadata, tokens, "eos") if metadata.get(G + "add_eos_token", False) else None
+    end = _named(metadata, tokens, "eos") if metadata.get(G + "add_eos_token", kind == "t5") else None
     if kind == "bert":
         begin = begin or _named(metadata, tokens, "cls")
         sep = _named(metadata, tokens, "seperator") or _named(metadata, tokens, "eos")
@@ -173,7 +175,23 @@ def _wordpiece(file: GGUF, tokens: list[str], kinds: list[int]) -> tokenizers.To
     return core
 
 
-_READERS = {"gpt2": _byte_level, "llama": _sentencepiece, "bert": _wordpiece}
+def _unigram(file: GGUF, tokens: list[str], kinds: list[int]) -> tokenizers.Tokenizer:
+    """As T5's own: the text is cut at spaces, of which one stands before each word."""
+    scores, charsmap = file.metadata.get(G + "scores", []), file.metadata.get(G + "precompiled_charsmap", [])
+    if len(scores) != len(tokens):
+        raise BadInput(f"{file.path}: {G}scores does not have one score for each of {len(tokens)} tokens")
+    if not file.metadata.get(G + "add_space_prefix", True):
+        raise BadInput(f"{file.path}: a tokenizer of T5 that puts no space before a text is not supported")
+    pieces = [Piece(*entry) for entry in zip(tokens, scores, kinds, strict=True)]
+    core = SentencePiece(pieces, kind="unigram").core()
+    core.normalizer = normalizers.Precompiled(bytes(byte & 255 for byte in charsmap)) if charsmap else None
+    space = pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme="always", split=True)
+    core.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), space])
+    core.decoder = decoders_of.Metaspace(replacement=SPACE, prepend_scheme="always", split=True)
+    return core
+
+
+_READERS = {"t5": _unigram, "gpt2": _byte_level, "llama": _sentencepiece, "bert": _wordpiece}
 
 
 # ------------------------------------------------------------------ writing
@@ -185,6 +203,8 @@ def describe_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
     kind = spec["model"]["type"]
     if kind == "WordPiece":
         metadata = _describe_wordpiece(tokenizer, spec)
+    elif kind == "Unigram":
+        metadata = _describe_unigram(tokenizer, spec)
     elif kind != "BPE":
         raise _not_there(tokenizer, f"a model of type {kind}")
     elif "ByteLevel" in decoder_steps(spec):
@@ -252,6 +272,27 @@ def _describe_wordpiece(tokenizer: Tokenizer, spec: dict[str, Any]) -> dict[str,
         for token, kind in zip(told[G + "tokens"], kinds, strict=True)
     ]
     return {G + "model": "bert", G + "pre": "default", G + "tokens": tokens, G + "token_type": kinds}
+
+
+def _describe_unigram(tokenizer: Tokenizer, spec: dict[str, Any]) -> dict[str, Any]:
+    """llama.cpp's normaliser is a table of characters, and its words begin with a space."""
+    words = spec["pre_tokenizer"] or {"type": "none"}
+    steps = [part["type"] for part in words.get("pretokenizers", [words])]
+    table = spec["normalizer"] or {"type": "Precompiled", "precompiled_charsmap": ""}
+    if steps != ["WhitespaceSplit", "Metaspace"] or table["type"] != "Precompiled":
+        raise _not_there(tokenizer, f"a way to cut words other than T5's, {table['type']} and {' and '.join(steps)}")
+    listed = spec["model"]["vocab"]
+    ids = {token: i for i, (token, _) in reversed([*enumerate(listed)])}
+    unknown = listed[spec["model"]["unk_id"]][0]
+    plain = {**spec, "model": {**spec["model"], "vocab": ids, "unk_token": unknown}}
+    more = [-1000.0] * (tokenizer.vocab_size - len(listed))
+    charsmap = base64.b64decode(table["precompiled_charsmap"] or "")
+    return {
+        **_described_tokens(tokenizer, plain), G + "model": "t5", G + "pre": "default",
+        G + "scores": [float(score) for _, score in listed] + more,
+        G + "add_space_prefix": True, G + "remove_extra_whitespaces": True,
+        **({G + "precompiled_charsmap": charsmap} if charsmap else {}),
+    }  # fmt: skip
 
 
 def _described_tokens(tokenizer: Tokenizer, spec: dict[str, Any]) -> dict[str, Any]:

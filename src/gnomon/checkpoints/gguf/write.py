@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from gnomon.checkpoints.gguf.family import Family, parts, row_order, stored_shape
 from gnomon.checkpoints.gguf.header import Array
+from gnomon.checkpoints.gguf.keys import START
 from gnomon.checkpoints.gguf.settings import describe, tensors_of, weight_shapes
 from gnomon.checkpoints.gguf.tokenizer import describe_tokenizer
 from gnomon.checkpoints.native import unwrapped
@@ -21,7 +22,9 @@ from gnomon.models.snapshot import snapshot
 
 Precision = Literal["float32", "float16", "q8_0"]
 FILE_TYPES = {"float32": 0, "float16": 1, "q8_0": 7}  # llama.cpp's numbers for what most tensors are
-EXACT = ("token_embd_norm", "position_embd", "token_types", "rope_f")  # tensors that llama.cpp wants in float32
+EXACT = (  # tensors that llama.cpp wants in float32
+    "token_embd_norm", "position_embd", "token_types", "enc.blk.0.attn_rel_b", "dec.blk.0.attn_rel_b", "rope_f",
+)  # fmt: skip
 
 
 def save(model: nn.Module, path: str | Path, dtype: Precision = "float32") -> Path:
@@ -39,11 +42,13 @@ def save(model: nn.Module, path: str | Path, dtype: Precision = "float32") -> Pa
     found = snapshot(model)
     config, weights = found.config, {name: weight.detach() for name, weight in found.weights.items()}
     family, keys, factors = describe(config)
+    starts = config.architecture == "encoder-decoder" and model.start is not None
     about: dict[str, Any] = {
         "general.architecture": family.arch,
         "general.file_type": np.uint32(FILE_TYPES[dtype]),
         "general.quantization_version": np.uint32(2),
         **{f"{family.arch}.{key}": v for key, v in keys.items()},
+        **({f"{family.arch}.{START}": model.start} if starts else {}),
         **({"tokenizer.ggml.token_type_count": config.n_types} if config.n_types else {}),
         **({"tokenizer.ggml.model": "no_vocab"} if model.tokenizer is None else describe_tokenizer(model.tokenizer)),
     }
@@ -140,7 +145,7 @@ def _add(writer: Any, key: str, value: Any) -> None:
         writer.add_key_value(key, value, Type.FLOAT32)
     elif isinstance(value, str):
         writer.add_key_value(key, value, Type.STRING)
-    elif isinstance(value, list):
+    elif isinstance(value, list | bytes):
         writer.add_array(key, value)
     else:
         raise BadValue(f"{key} cannot be written: {value!r}")
