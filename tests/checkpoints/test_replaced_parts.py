@@ -246,7 +246,8 @@ def test_another_encoding_keeps_the_head_that_was_replaced():
 
 
 @pytest.mark.parametrize(
-    "used", [{"ends": (3, 40)}, {"start": 40}, {"tokenizer": gn.Tokenizer.characters(map(chr, range(41, 80)))}]
+    "used",
+    [{"ends": (3, 40)}, {"start": 40}, {"first": 40}, {"tokenizer": gn.Tokenizer.characters(map(chr, range(41, 80)))}],
 )
 def test_no_id_in_use_is_cut_off(used):
     """Such a model could be saved but not loaded, and would stop at nothing."""

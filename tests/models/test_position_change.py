@@ -52,9 +52,11 @@ def test_what_belongs_to_an_encoding_goes_with_it():
 def test_what_a_model_knows_besides_its_weights_goes_along(change):
     """Without its own end tokens a model would write on and on."""
     old = model()
-    old.tokenizer, old.labels, old.ends, old.start = gn.Tokenizer.characters(["abc"]), ("a", "b"), (5, 7), 2
+    old.tokenizer, old.labels = gn.Tokenizer.characters(["abc"]), ("a", "b")
+    old.ends, old.start, old.first = (5, 7), 2, 3
     new = change(old).model
-    assert (new.tokenizer, new.labels, new.ends, new.start) == (old.tokenizer, ("a", "b"), (5, 7), 2)
+    assert (new.tokenizer, new.labels) == (old.tokenizer, ("a", "b"))
+    assert (new.ends, new.start, new.first) == ((5, 7), 2, 3)
     assert new.training == old.training
 
 

@@ -9,7 +9,7 @@ from cases import ALL, Case, case, rope
 from parity import differences, draw_ids, going_on, in_pieces, loaded, real_tokens
 
 import gnomon as gn
-from gnomon.checkpoints import save_hf
+from gnomon.checkpoints import save_hf, save_model
 from gnomon.checkpoints.hf import FAMILIES
 
 
@@ -69,8 +69,9 @@ def test_a_forced_first_token_is_written_first_and_costs_a_beam_nothing(tmp_path
         assert all(row.ids[0] == 7 for row in out)
     assert [row.score for row in out] == pytest.approx(want.sequences_scores.tolist(), abs=1e-4)
     assert (ours.start, ours.first) == (start, 7)
-    again = gn.load(save_hf(ours, tmp_path / "again"))
-    assert (again.start, again.first) == (start, 7)
+    for write in (save_hf, save_model):
+        again = gn.load(write(ours, tmp_path / write.__name__))
+        assert (again.start, again.first) == (start, 7)
 
 
 OUTGROWN = [
