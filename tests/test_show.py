@@ -39,16 +39,17 @@ def test_text_in_a_card_is_text():
     assert "&lt;i&gt;" in card("x", {"paper": "<i>"})
 
 
-@pytest.mark.parametrize("name", [n for n in gn.positions.names() if n != "none"])
-def test_an_encoding_shows_its_paper_its_parameters_and_what_it_does(name):
-    encoding = gn.positions.get(name).build(**SIZES)
-    html = encoding._repr_html_()
-    assert encoding.paper in html
-    assert f"{sum(p.numel() for p in encoding.parameters()):,}" in html
-    heads = SIZES["n_heads"]
-    pairs = len(encoding.frequencies())  # of channels; they need not be half a head's width
-    rows = {"input": SIZES["d_model"], "rotation": pairs, "score": heads, "attention": heads}
-    assert pixels(html).shape == (rows[encoding.acts], 64, 3)
+def test_an_encoding_shows_its_paper_its_parameters_and_what_it_does():
+    for name in [n for n in gn.positions.names() if n != "none"]:
+        encoding = gn.positions.get(name).build(**SIZES)
+        html = encoding._repr_html_()
+        assert encoding.paper in html, name
+        assert f"{sum(p.numel() for p in encoding.parameters()):,}" in html, name
+        heads = SIZES["n_heads"]
+        pairs = len(encoding.frequencies())  # of channels; they need not be half a head's width
+        rows = {"input": SIZES["d_model"], "rotation": pairs or 1, "score": heads, "attention": heads}
+        assert pixels(html).shape == (rows[encoding.acts], 64, 3), name
+        assert ("cosines" in html) == (pairs > 0 and encoding.acts == "rotation"), name
 
 
 def test_no_position_has_nothing_to_draw_but_shows_itself():

@@ -179,14 +179,25 @@ def test_a_decoder_that_has_no_part_for_positions_is_not_accused():
     assert "mask alone" in found.note
 
 
-@pytest.mark.parametrize("position", gn.positions.names())
-def test_encodings_of_every_kind_reach_attention(position):
+def verdicts(position):
     model = gn.DecoderOnly(vocab_size=40, d_model=32, n_layers=2, n_heads=4, position=position, max_positions=32)
-    verdicts = {law: gn.audit(model, only=[law])[law].verdict for law in (REACHES, APART)}
-    at_input = position in ("sinusoidal", "learned")
-    assert verdicts == {
-        REACHES: "by design" if position == "none" else "pass", APART: "pass" if at_input else "not applicable",
-    }  # fmt: skip
+    report = gn.audit(model, only=[REACHES, APART])
+    return report[REACHES].verdict, report[APART].verdict
+
+
+def test_encodings_of_every_kind_reach_attention():
+    """Those that place no key do not, by design: none, and one that scales queries."""
+    for position in gn.positions.names():
+        reaches = "by design" if position in ("none", "log-scale") else "pass"
+        at_input = gn.positions.encoding(position).acts == "input"
+        assert verdicts(position) == (reaches, "pass" if at_input else "not applicable"), position
+
+
+@pytest.mark.parametrize(
+    ("mix", "reaches"), [(["log-scale", "none"], "by design"), (["rope", "log-scale"], "pass")], ids=str
+)
+def test_layers_that_place_no_key_are_not_accused_beside_others(mix, reaches):
+    assert verdicts(mix)[0] == reaches
 
 
 def test_experts_that_a_text_does_not_need_are_not_called_unused():

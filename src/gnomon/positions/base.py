@@ -316,6 +316,12 @@ class PositionEncoding(nn.Module):
         return {}
 
     @classmethod
+    def places_keys(cls) -> bool:
+        """Whether it matters to a score where its key sits; not to a method that changes queries alone, or nothing."""
+        hooks = _PLACES.keys() - {"query"}
+        return any(getattr(cls, hook) is not getattr(PositionEncoding, hook) for hook in hooks)
+
+    @classmethod
     def check_options(cls, options: Mapping[str, Any]) -> None:
         """Raise BadValue for options that are wrong whatever the model's sizes; the constructor checks the rest."""
 

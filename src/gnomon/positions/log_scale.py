@@ -82,6 +82,12 @@ class LogScale(PositionEncoding):
         grown = log1p(times // 1) if self.growth == "steps" else log(max(1.0, times))
         return [*lines, message("encodings", "log_scale_twice", times=1 + self.coefficient * grown)]
 
+    @torch.no_grad()
+    def look(self, T: int = 64) -> tuple[Float | None, str]:
+        """The scale of each query, (1, T)."""
+        (beta,) = self.prepare(Layout.dense(1, T)) or ()
+        return beta[0, :, :, 0], message("encodings", "look_log_scale", last=T - 1)
+
     def extra_repr(self) -> str:
         """Shown by print(module)."""
         return f"coefficient={self.coefficient:g}, length={self.length}, growth={self.growth}"

@@ -92,9 +92,6 @@ def test_the_loss_is_that_of_training():
         ({"position": "sinusoidal"}, 64, False, "changed", None),
         ({"position": "alibi", "max_positions": None}, None, False, "kept", None),
         ({"position": "none"}, 64, False, "kept", None),
-        ({"window": 5}, 64, False, "kept", 5),
-        ({"window": [5, None]}, 64, False, "kept", None),
-        ({"window": 5, "sink_tokens": 1}, 64, False, "kept", None),
         (
             {"position": {"name": "rope", "scaling": {"kind": "yarn", "factor": 4.0, "original_length": 16}}},
             16, False, "kept", None,
@@ -108,6 +105,24 @@ def test_the_loss_is_that_of_training():
 def test_what_an_encoding_promises_is_known(settings, limit, ends, shift, window):
     t = target(decoder(**settings))
     assert (t.limit, t.table_ends, t.shift, t.window) == (limit, ends, shift, window)
+
+
+@pytest.mark.parametrize(
+    ("settings", "shift", "window"),
+    [
+        ({"window": 5}, "kept", 5),
+        ({"window": [5, None]}, "kept", None),
+        ({"window": 5, "sink_tokens": 1}, "unknown", None),
+    ],
+)
+def test_a_shift_is_kept_by_windows_but_not_beside_sink_tokens(settings, shift, window):
+    """Sink tokens are told by their positions: moved on, none of a text is one, which a text in the window hides."""
+    t = target(decoder(**settings))
+    assert (t.shift, t.window) == (shift, window)
+    ids, at = t.ids(1, 9), torch.arange(9)[None]
+    moved = (t.logits(ids, positions=at + 20) - t.logits(ids, positions=at)).abs().amax(-1)[0]
+    assert moved[:5].max() < 1e-3
+    assert (moved[8] < 1e-3) == (shift == "kept")
 
 
 @pytest.mark.parametrize("length", [8, 40])

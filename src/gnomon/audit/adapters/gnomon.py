@@ -305,8 +305,9 @@ def _follows_length(model: Model) -> bool:
 
 
 def _by_design(model: Model) -> dict[str, Because]:
-    if all(p.acts == "nowhere" for p in model.encodings()):
-        none = Because("position='none' was asked for", "src/gnomon/positions/__init__.py")
+    if not any(p.places_keys() for p in model.encodings()):
+        says = "no encoding it was built with cares where a key sits: a causal mask alone tells order"
+        none = Because(says, "src/gnomon/positions/base.py")
         return dict.fromkeys(("order is seen", "a position reaches attention"), none)
     if not _follows_length(model):
         return {}
