@@ -2,6 +2,7 @@
 written outside the package."""
 
 from random import Random
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ import gnomon as gn
 from gnomon.audit import LAWS, SmallModel
 from gnomon.audit.adapters.gnomon import Gnomon
 from gnomon.audit.finding import UNASKED
+from gnomon.blocks.experts import MixtureOfExperts
 from gnomon.positions import PositionEncoding, base, encoding, get
 
 OPTIONS: dict[str, list[dict]] = {
@@ -133,6 +135,17 @@ def test_every_law_holds_in_every_architecture(name, options, architecture):
 def test_every_law_holds_in_every_kind_of_block(block):
     """With a cache and in chunks as without."""
     obeys(SmallModel.of("alibi", **{**({"window": 3} if block.get("sink_tokens") else {}), **block}))
+
+
+def test_roundings_of_experts_are_no_influence():
+    """Of several tokens that choose one expert, or of one, the same product may be rounded differently."""
+    healthy = MixtureOfExperts.answers
+
+    def rounded(self, x, chosen):
+        return healthy(self, x, chosen) * (1 + 2.0**-23 * int((chosen == 0).sum()))
+
+    with patch.object(MixtureOfExperts, "answers", rounded):
+        obeys(SmallModel.of("rope", experts={"n_experts": 4}), "influence = visibility")
 
 
 def test_a_small_model_is_the_same_every_time_and_leaves_the_random_numbers_alone():

@@ -25,6 +25,15 @@ POSITIONAL = tuple(
     if gn.positions.encoding(name).acts != "nowhere" and not gn.positions.encoding(name).order_only
 )
 ABSOLUTE = tuple(name for name in POSITIONAL if not gn.positions.encoding(name).relative)
+#: whose attention a kernel of distances computes: nothing is added to scores, or a bias of distance
+BY_DISTANCE = tuple(
+    name
+    for name in ENCODINGS
+    if gn.positions.encoding(name).acts not in ("score", "attention")
+    or (gn.positions.encoding(name).acts == "score" and gn.positions.encoding(name).relative)
+)
+#: that can be asked with NaN in queries and keys: a count of CoPE's is a row of its table, and NaN is none
+FOR_NAN = tuple(name for name in ENCODINGS if name != "cope")
 
 
 @dataclass(frozen=True)
@@ -121,7 +130,9 @@ def together(*plantings: Planting) -> Iterator[None]:
 
 __all__ = [
     "ABSOLUTE",
+    "BY_DISTANCE",
     "ENCODINGS",
+    "FOR_NAN",
     "POSITIONAL",
     "Fault",
     "OurFault",

@@ -8,7 +8,7 @@ from unittest.mock import patch
 import torch
 from torch import nn
 
-from faults.fault import Planting, fault, together
+from faults.fault import BY_DISTANCE, FOR_NAN, Planting, fault, together
 from gnomon.attention import KERNELS, MultiHeadAttention, distances
 from gnomon.attention.dense import AttentionSettings, dense
 from gnomon.audit.laws import embedding, history, order, padding
@@ -102,13 +102,13 @@ def weights_are_masked_after_the_softmax() -> Planting:
     return _everywhere(softmax)
 
 
-@fault("garbage", own_kernels.garbage_in_masked_slots)
+@fault("garbage", own_kernels.garbage_in_masked_slots, *FOR_NAN)
 def padded_slots_keep_their_garbage() -> Planting:
     """Weights of padded slots are 0, but 0 * NaN is NaN: what stands there is never cleared."""
     return patch.object(attend, "_cleared", lambda x, at: x)
 
 
-@fault("garbage", own_caches.garbage_in_empty_slots)
+@fault("garbage", own_caches.garbage_in_empty_slots, *FOR_NAN)
 def only_left_padding_is_cleared() -> Planting:
     """Slots cut out of a cache keep what they held."""
 
@@ -122,7 +122,7 @@ def only_left_padding_is_cleared() -> Planting:
 # -------------------------------------------------------------------- kernels
 
 
-@fault("kernel", own_kernels.every_kernel_is_dense_forward)
+@fault("kernel", own_kernels.every_kernel_is_dense_forward, *BY_DISTANCE)
 def distances_run_the_wrong_way() -> Planting:
     """The Toeplitz view is read without flipping the queries."""
 
@@ -134,7 +134,7 @@ def distances_run_the_wrong_way() -> Planting:
     return patch.dict(KERNELS, toeplitz=toeplitz)
 
 
-@fault("kernel", own_kernels.every_kernel_is_dense_forward)
+@fault("kernel", own_kernels.every_kernel_is_dense_forward, *BY_DISTANCE)
 def a_fast_kernel_ignores_the_window() -> Planting:
     """The fast path has no argument for the window, and nobody noticed."""
 

@@ -133,8 +133,16 @@ def keys_are_stored_before_the_step_ends() -> Planting:
         cache.k[layer], cache.v[layer] = whole
         return whole
 
-    healthy, update_healthy = Cache.extend, GrowingCache.update
-    return together(patch.object(GrowingCache, "extend", extend), patch.object(GrowingCache, "update", update))
+    def update_state(cache: GrowingCache, layer: int, state: Float) -> Float:
+        cache.state[layer] = state_healthy(cache, layer, state)
+        return cache.state[layer]
+
+    healthy, update_healthy, state_healthy = Cache.extend, GrowingCache.update, GrowingCache.update_state
+    return together(
+        patch.object(GrowingCache, "extend", extend),
+        patch.object(GrowingCache, "update", update),
+        patch.object(GrowingCache, "update_state", update_state),
+    )
 
 
 @fault("cache", caches.cached_is_full)

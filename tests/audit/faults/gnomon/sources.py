@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 import torch
 
-from faults.fault import Planting, fault
+from faults.fault import BY_DISTANCE, Planting, fault
 from gnomon.attention import Cache, CrossAttention, Memory, MultiHeadAttention, RollingCache, cross
 from gnomon.attention.attend import KERNELS
 from gnomon.attention.dense import AttentionSettings
@@ -146,7 +146,7 @@ def kept_tokens_roll_out_of_the_cache() -> Planting:
     return patch.object(RollingCache, "_first", lambda self, whole: torch.zeros_like(whole.real))
 
 
-@fault("window", own_kernels.every_kernel_is_dense_forward)
+@fault("window", own_kernels.every_kernel_is_dense_forward, *BY_DISTANCE)
 def a_fast_kernel_drops_the_kept_tokens() -> Planting:
     """The mask is built from distances alone, in which the first tokens are no exception."""
     healthy = attend.choose

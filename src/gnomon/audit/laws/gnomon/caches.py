@@ -134,13 +134,13 @@ def garbage_in_empty_slots(s: SmallModel) -> Evidence:
 
 
 def _poison(cache: Cache) -> None:
-    """Put NaN or huge numbers wherever the cache holds no token."""
+    """Put NaN wherever the cache holds no token; a huge number would be gone under a weight of 0."""
     assert cache.at is not None
     empty, held = ~cache.at.real, len(cache)
-    for store, garbage in ((cache.k, float("nan")), (cache.v, 1e30), (cache.state, float("nan"))):
+    for store in (cache.k, cache.v, cache.state):
         for x in store.values():
-            x[:, :, :held].masked_fill_(empty[:, None, :, None], garbage)
-            x[:, :, held:] = garbage
+            x[:, :, :held].masked_fill_(empty[:, None, :, None], float("nan"))
+            x[:, :, held:] = float("nan")
 
 
 @small_law(
