@@ -10,10 +10,10 @@ import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache, wraps
-from types import NoneType
+from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from gnomon.kinds import article, exact, fits, in_words, options, setting
+from gnomon.kinds import article, fits, in_words, options, setting
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -76,7 +76,8 @@ def must_be(name: str, value: object, kind: Any, how: str = "") -> None:
 
     how: one more clause, on how to make one; default what the annotation says of the setting.
     """
-    if type(value) in exact(kind) or fits(value, kind):
+    same = type(value) is kind or (get_origin(kind) is UnionType and type(value) in get_args(kind))
+    if same or fits(value, kind):  # the first is what is asked once a layer and a step
         return
     members, said = options(kind), setting(kind)
     words = [choice for member in members if get_origin(member) is Literal for choice in get_args(member)]

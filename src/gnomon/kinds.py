@@ -7,7 +7,6 @@ is the whole statement of a setting: its type, its range, its meaning and where 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from math import isfinite
 from pathlib import Path
 from types import NoneType, UnionType
@@ -77,14 +76,6 @@ def setting(kind: Any) -> Setting | None:
     """What an annotation says of a setting, if it does."""
     extras = get_args(kind)[1:] if get_origin(kind) is Annotated else ()
     return next((extra for extra in extras if isinstance(extra, Setting)), None)
-
-
-@cache
-def exact(kind: Any) -> frozenset[type]:
-    """The classes whose very instances are of an annotated kind whatever they hold: what is asked once a layer and a
-    step is mostly answered by one of these."""
-    return frozenset(NoneType if member is None else member for member in options(kind)
-                     if setting(kind) is None and (member is None or type(member) is type))  # fmt: skip
 
 
 def fits(value: object, kind: Any) -> bool:

@@ -28,7 +28,7 @@ def toeplitz(
     narrow = q.dtype
     q, k, v = (x.to(wide(x.dtype)) for x in (q, k, v))
     key = (id(position), settings.causal, settings.window, q.shape[1], q.dtype)
-    by_distance = once(k_at, at, key, lambda: distance_vector(position, at, k_at, settings, q.shape[1], q.dtype))
+    by_distance = once(k_at, at, key, distance_vector, position, at, k_at, settings, q.shape[1], q.dtype)
     seen = _Seen(q.shape[2], k.shape[2], settings, at is k_at)
     if by_distance.requires_grad and torch.is_grad_enabled():
         k, v = share_heads(k, q.shape[1]), share_heads(v, q.shape[1])
@@ -56,7 +56,8 @@ class _Seen:
     def stretches(self, rows: int) -> list[tuple[slice, slice]]:
         """Queries in stretches of so many, and the keys of each."""
         rows = rows if self.same and (self.causal or self.window is not None) else max(1, self.T)
-        return [(slice(a, b := min(a + rows, self.T)), self.keys(a, b)) for a in range(0, self.T, rows)]
+        ends = [(start, min(start + rows, self.T)) for start in range(0, self.T, rows)]
+        return [(slice(start, stop), self.keys(start, stop)) for start, stop in ends]
 
     def matrix(self, by_distance: Float, queries: slice, keys: slice) -> Float:
         """What is added to the scores of these queries, the last first, and keys: (H or 1, n, m), a view."""
@@ -125,15 +126,13 @@ def _weights_and_scores(
     q: Float, k: Float, v: Float, mask: Float, do: Float, scale: float, sees_itself: bool
 ) -> tuple[Float, Float]:
     """The weights (B, H, n, m), and the gradient of the scores that they come from."""
-    with torch.enable_grad():
-        s = torch.add(mask, q @ k.transpose(-1, -2), alpha=scale).requires_grad_()
-        if sees_itself:
-            p = s.softmax(-1)
-        else:  # a query that sees nothing has no weights
-            blind = (s == -torch.inf).all(-1, keepdim=True)
-            p = s.masked_fill(blind, 0.0).softmax(-1).masked_fill(blind, 0.0)
-    [ds] = torch.autograd.grad(p, s, do @ v.transpose(-1, -2))
-    return p.detach(), ds
+    s = torch.add(mask, q @ k.transpose(-1, -2), alpha=scale)
+    if sees_itself:
+        p = s.softmax(-1)
+    else:  # a query that sees nothing has no weights
+        blind = (s == -torch.inf).all(-1, keepdim=True)
+        p = s.masked_fill(blind, 0.0).softmax(-1).masked_fill(blind, 0.0)
+    return p, torch.ops.aten._softmax_backward_data(do @ v.transpose(-1, -2), p, -1, s.dtype)
 
 
 def _antidiagonal_sums(x: Float) -> Float:

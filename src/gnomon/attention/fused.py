@@ -25,16 +25,16 @@ def fused(q: Float, k: Float, v: Float, mask: Float | None, scale: float, dropou
     return out if K == H else out.reshape(B, H, n, v.shape[3])
 
 
-def once(k_at: Layout, at: Layout, key: Any, make: Callable[[], T]) -> T:
-    """What `make` makes of the layouts of all tokens and of the newest one: once a forward, where no gradient is kept.
+def once(k_at: Layout, at: Layout, key: Any, make: Callable[..., T], *given: Any) -> T:
+    """What `make(*given)` is of the layouts of all tokens and of the newest one: once a forward, without gradients.
 
     Of several new tokens every layer makes it anew: it would be large.
     """
     alone = at is k_at.newest and at.shape[1] == 1
     if not alone or k_at.notes is None or torch.is_grad_enabled() or torch.compiler.is_compiling():
-        return make()
+        return make(*given)
     if key not in k_at.notes:
-        k_at.notes[key] = make()
+        k_at.notes[key] = make(*given)
     return k_at.notes[key]
 
 

@@ -46,18 +46,23 @@ def blocked(
         if position.acts == "score":
             q, k, v = (x.to(wide(x.dtype)) for x in (q, k, v))
         key = (id(position), settings.causal, settings.window, settings.sink_tokens, q.shape[1], q.dtype)
-        mask, blind = once(k_at, at, key, lambda: mask_of(at, q.shape[1], q.dtype))
+        mask, blind = once(k_at, at, key, _mask, position, at, k_at, settings, q.shape[1], q.dtype)
         out = fused(q, k, v, mask, settings.scale_of(q), settings.dropout)
         return out.masked_fill(blind, 0.0).to(narrow)
 
-    def mask_of(at: Layout, n_heads: int, dtype: torch.dtype) -> tuple[Float, Bool]:
-        ok = visible(at.one_row(), k_at.one_row(), settings.causal, settings.window, settings.sink_tokens)
-        blind = ~ok.any(-1, keepdim=True)  # queries that see nothing: they look anywhere, and the answer is dropped
-        mask = ok | blind
-        return position.add_bias(mask, at, k_at, n_heads, dtype) if position.acts == "score" else mask, blind
-
     heads = q.shape[1] if position.acts == "score" or settings.dropout else 1
     return _by_blocks(block, (q,), (k, v), at, max(heads, position.pair_width), position.parameters())
+
+
+def _mask(
+    position: PositionEncoding, at: Layout, k_at: Layout, settings: AttentionSettings, n_heads: int, dtype: torch.dtype
+) -> tuple[Float, Bool]:
+    """What is added to these queries' scores, or who may be seen; and which of them see nothing, (B, 1, T, 1): they
+    look anywhere, and the answer is dropped."""
+    ok = visible(at.one_row(), k_at.one_row(), settings.causal, settings.window, settings.sink_tokens)
+    blind = ~ok.any(-1, keepdim=True)
+    mask = ok | blind
+    return position.add_bias(mask, at, k_at, n_heads, dtype) if position.acts == "score" else mask, blind
 
 
 def content(
