@@ -28,6 +28,12 @@ T5 = {
     **SIZES, "d_head": 10, "position": "t5", "bias": False, "norm": "rmsnorm", "attention_scale": 1.0,
     "norm_eps": 1e-6, "activation": "relu",
 }  # fmt: skip
+NEAR_FAR = [gn.positions.get("rope", base=160000.0), *[gn.positions.get("rope")] * 2]
+MODERN = {
+    **SIZES, "n_layers": 5, "architecture": "encoder-only", "causal": False, "head": "pooled", "pooling": "first",
+    "norm": "layernorm_no_bias", "input_norm": "layernorm_no_bias", "first_norm": False, "bias": False, "gated": True,
+    "activation": "gelu", "position": NEAR_FAR, "window": [None, 3, 3], "max_positions": 64,
+}  # fmt: skip
 BOTH = {**T5, "architecture": "encoder-decoder"}
 GATED = {"gated": True, "activation": "gelu_tanh"}
 MODELS: dict[str, dict[str, Any]] = {
@@ -36,9 +42,11 @@ MODELS: dict[str, dict[str, Any]] = {
     "bert, without types": {**BERT, "n_types": 0},
     "t5": {**BOTH, "head_scale": 32**-0.5},
     "t5, gated": {**BOTH, **GATED, "tied": False, "n_decoder_layers": 1},
+    "modern-bert": MODERN,
+    "modern-bert, no window": {**MODERN, "position": "rope", "window": None, "pooling": "mean"},
     "t5encoder": {**T5, **GATED, "architecture": "encoder-only", "causal": False, "head": "pooled"},
 }
-HF = {"bert": "bert.", "t5": ""}  # what llama.cpp's converter takes away from names in safetensors
+HF = {"bert": "bert.", "t5": "", "modern-bert": ""}  # what llama.cpp's converter takes away from names in safetensors
 IDS = torch.tensor([[3, 14, 9, 26, 5, 35, 0]])
 
 
@@ -66,12 +74,12 @@ def test_float32_comes_back_bit_for_bit(name: str, tmp_path: Path) -> None:
     assert (tmp_path / "m.gguf").read_bytes() == save(back, tmp_path / "again.gguf").read_bytes()
 
 
-@pytest.mark.parametrize("name", ["bert", "t5", "t5, gated"])
+@pytest.mark.parametrize("name", ["bert", "t5", "t5, gated", "modern-bert"])
 def test_tensors_have_the_names_that_the_gguf_package_gives_those_of_hugging_face(name: str, tmp_path: Path) -> None:
     model, arch = model_of(name), name.split(",")[0]
     gn.save_hf(model, tmp_path / "hf")
     kind = next(number for number, known in gguf.MODEL_ARCH_NAMES.items() if known == arch)
-    names = gguf.get_tensor_name_map(kind, 2)
+    names = gguf.get_tensor_name_map(kind, model.config.n_layers)
     expected = {
         names.get_name(key.removeprefix(HF[arch]), try_suffixes=(".weight", ".bias")): value
         for key, value in load_file(tmp_path / "hf" / "model.safetensors").items()
@@ -87,6 +95,14 @@ def test_keys_of_bert_are_llama_cpps(tmp_path: Path) -> None:
     assert found[gguf.Keys.LLM.POOLING_TYPE.format(arch="bert")] == gguf.PoolingType.MEAN
     assert found[gguf.Keys.Tokenizer.TOKEN_TYPE_COUNT] == 2
     assert found[gguf.Keys.Attention.LAYERNORM_EPS.format(arch="bert")] == pytest.approx(1e-12)
+
+
+def test_a_window_of_modernbert_is_counted_over_both_sides(tmp_path: Path) -> None:
+    found = GGUF(save(model_of("modern-bert"), tmp_path / "m.gguf")).metadata
+    assert found["modern-bert.attention.sliding_window"] == 4  # two tokens on either side
+    assert found["modern-bert.attention.sliding_window_pattern"] == 3
+    assert found["modern-bert.rope.freq_base"] == 160000.0
+    assert found["modern-bert.rope.freq_base_swa"] == 10000.0
 
 
 def test_a_decoder_starts_where_the_file_says(tmp_path: Path) -> None:
