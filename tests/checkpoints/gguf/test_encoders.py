@@ -143,6 +143,14 @@ def test_what_a_file_of_bert_does_not_hold_is_refused(change: dict[str, Any], wo
     assert list(tmp_path.iterdir()) == []
 
 
+def test_prompts_are_not_lost_in_silence(tmp_path: Path) -> None:
+    model = model_of("bert")
+    model.prompts = {"query": "query: "}
+    with pytest.raises(BadValue, match=r"prompts of a model, query: .*model\.prompts = \{\}"):
+        save(model, tmp_path / "m.gguf")
+    assert list(tmp_path.iterdir()) == []
+
+
 # ------------------------------------------------------------------ tokenizers
 
 

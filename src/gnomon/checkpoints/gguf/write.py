@@ -39,6 +39,11 @@ def save(model: nn.Module, path: str | Path, dtype: Precision = "float32") -> Pa
     if dtype not in get_args(Precision):
         raise unknown("dtype of a GGUF file", dtype, get_args(Precision))
     model = unwrapped(model)
+    if model.prompts:
+        raise BadValue(
+            f"a GGUF file does not hold the prompts of a model, {', '.join(model.prompts)}: put them before your texts "
+            "yourself, and set model.prompts = {} to write the model without them"
+        )
     found = snapshot(model)
     config, weights = found.config, {name: weight.detach() for name, weight in found.weights.items()}
     family, keys, factors = describe(config)
