@@ -38,8 +38,8 @@ def test_a_trained_t5_table_is_drawn_by_distance():
     for h in range(4):
         shown = np.array(picture.facts[f"head_{h + 1}"])[[0, 1, 15, 16, 18, 113, 130]]
         np.testing.assert_allclose(shown, table.weight.detach()[bucket_of, h])
-    assert "random start" not in picture.alt
-    assert "random start" in plots.bias("t5").alt
+    assert "nothing has trained them yet" not in picture.alt
+    assert "nothing has trained them yet" in plots.bias("t5").alt
 
 
 def test_the_bucket_map_has_the_published_edges():

@@ -36,13 +36,13 @@ def test_a_trained_table_is_drawn_whole_and_as_it_is():
     picture = plots.heat_map(trained)
     shown = picture.figure.axes[0].images[0].get_array()
     np.testing.assert_allclose(shown, trained.weight.detach().numpy().T, rtol=1e-6)
-    assert "random start" not in picture.alt
+    assert "nothing has trained them yet" not in picture.alt
 
 
 def test_a_table_that_nothing_trained_says_so():
-    assert "random start" in plots.heat_map("learned").alt
+    assert "nothing has trained them yet" in plots.heat_map("learned").alt
     assert "inicio al azar" in plots.similarity("learned", lang="es").alt
-    assert "random start" not in plots.heat_map("sinusoidal").alt
+    assert "nothing has trained them yet" not in plots.heat_map("sinusoidal").alt
 
 
 def test_more_positions_than_rows_is_the_tables_own_error():

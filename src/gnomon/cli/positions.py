@@ -116,10 +116,16 @@ def _list(markdown: bool, lang: str, as_json: bool) -> None:
     rows = [tuple(w(title) for title in titles), *(_cells(row, w, titles) for row in found)]
     click.echo(_markdown(rows) if markdown else _columns(rows))
     if not markdown:
-        click.echo("\n" + w("list_more", count=len(found)))
+        click.echo("\n" + _wrapped(w("list_more", count=len(found))))
         recipes = [(w("recipe"), w("in_training"), w("paper")), *_recipe_cells(lang)]
         click.echo("\n" + _columns(recipes, whole=True))
-        click.echo("\n" + w("recipes", example="position=gn.positions.get('rope', positions='randomized(2048)')"))
+        example = "position=gn.positions.get('rope', positions='randomized(2048)')"
+        click.echo("\n" + _wrapped(w("recipes", example=example)))
+
+
+def _wrapped(text: str) -> str:
+    """As wide as the terminal, and no wider than the list."""
+    return "\n".join(textwrap.fill(line, terminal(), break_long_words=False) for line in text.splitlines())
 
 
 def listing() -> list[dict[str, Any]]:
