@@ -45,7 +45,7 @@ def pytest_collection_finish() -> None:
 @pytest.hookimpl(tryfirst=True)  # before the marks are asked for
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Of many cases the fast tests take a sample, the slow tests the rest: of a list every fourth, of a grid (a test
-    with several lists) its diagonal."""
+    with several lists) its diagonal; of more than a dozen of these every second or third."""
     if WORKER:
         items.sort(key=lambda item: item.path)
     tests: dict[tuple[Path, str], list[pytest.Function]] = defaultdict(list)
@@ -56,6 +56,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if len(cases) > FEW:
             grid = len(list(cases[0].iter_markers("parametrize"))) > 1
             fast = diagonal([parameters(case) for case in cases]) if grid else range(0, len(cases), 4)
+            every = 1 + len(fast) // (2 * FEW)  # many encodings, families or faults: every second or third of these
+            fast = list(fast)[::every]
             for i in set(range(len(cases))).difference(fast):
                 cases[i].add_marker(pytest.mark.slow)
     for item in items:  # what is slow here may take minutes on older cores

@@ -41,7 +41,7 @@ def test_a_trained_table_is_drawn_whole_and_as_it_is():
 
 def test_a_table_that_nothing_trained_says_so():
     assert "nothing has trained them yet" in plots.heat_map("learned").alt
-    assert "inicio al azar" in plots.similarity("learned", lang="es").alt
+    assert "nada los ha entrenado todavía" in plots.similarity("learned", lang="es").alt
     assert "nothing has trained them yet" not in plots.heat_map("sinusoidal").alt
 
 

@@ -185,7 +185,8 @@ def _columns(rows: list[tuple[str, ...]], whole: bool = False) -> str:
     for *cells, last in rows:
         line = "".join(f"{cell:<{w}}  " for cell, w in zip(cells, widths, strict=False)) + last
         if whole:
-            lines += textwrap.wrap(line, max(width, left + 20), subsequent_indent=" " * left, drop_whitespace=True)
+            indent = " " * (left if left + 20 <= width else 4)  # where the last column is too narrow, below the first
+            lines += textwrap.wrap(line, width, subsequent_indent=indent, drop_whitespace=True)
         else:
             lines.append(line if len(line) <= width else f"{line[: width - 1]}…")
     return "\n".join(lines)
