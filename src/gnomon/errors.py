@@ -10,7 +10,7 @@ import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache, wraps
-from types import NoneType, UnionType
+from types import NoneType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from gnomon.kinds import article, fits, in_words, options, setting
@@ -76,8 +76,7 @@ def must_be(name: str, value: object, kind: Any, how: str = "") -> None:
 
     how: one more clause, on how to make one; default what the annotation says of the setting.
     """
-    same = type(value) is kind or (get_origin(kind) is UnionType and type(value) in get_args(kind))
-    if same or fits(value, kind):  # the first is what is asked once a layer and a step
+    if fits(value, kind):
         return
     members, said = options(kind), setting(kind)
     words = [choice for member in members if get_origin(member) is Literal for choice in get_args(member)]

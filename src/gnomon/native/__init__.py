@@ -23,13 +23,7 @@ from gnomon.shapes import Float
 Kind = Literal["float32", "float16", "bfloat16", "int8", "int4"]
 KINDS: dict[str, int] = {"float32": 0, "float16": 1, "int8": 2, "int4": 3, "bfloat16": 4}  #: as in products.c
 ABI = 2
-ROWS = {
-    "float32": 8,
-    "float16": 16,
-    "bfloat16": 16,
-    "int8": 16,
-    "int4": 16,
-}  #: with more rows a large product is faster
+ROWS = {**dict.fromkeys(KINDS, 16), "float32": 8}  #: with more rows a large product is faster
 STORED_AS = {  #: the dtype of a matrix in each form; blocks are bytes
     "float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16, "int8": torch.uint8,
     "int4": torch.uint8,
@@ -46,7 +40,6 @@ class Library:
     multiply: Any
     parallel: int
     rank: int
-    vectors: bool
 
 
 @cache
@@ -61,13 +54,12 @@ def library() -> Library | None:
             return None
     except (OSError, AttributeError):
         return None
-    vectors = bool(loaded.gnomon_vectors(wanted != "plain"))
-    if not vectors and wanted != "plain":
+    if not loaded.gnomon_vectors(wanted != "plain") and wanted != "plain":
         return None
     multiply, address, number = loaded.gnomon_product, ctypes.c_void_p, ctypes.c_int64
     multiply.argtypes = [*[address] * 4, *[number] * 3, *[ctypes.c_int] * 2, *[address] * 2]
     multiply.restype = None
-    return Library(multiply, *_openmp(), vectors)
+    return Library(multiply, *_openmp())
 
 
 def _openmp() -> tuple[int, int]:
