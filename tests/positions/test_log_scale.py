@@ -32,6 +32,14 @@ def test_log_n_scaling_is_one_of_them():
     np.testing.assert_allclose(beta[0, 0, :, 0].numpy(), want)
 
 
+def test_a_lab_of_short_windows_scales_what_lies_past_them():
+    """Fitted to the training length, as a learned table is: at the default L it would be `none` in a lab of 64."""
+    (spec,) = gn.lab.LabSettings(positions=("log-scale",), train_length=64).fitted("log-scale")
+    (beta,) = spec.cls(**LogScale.options_for(64)).prepare(gn.Layout.placed([63, 1023]), torch.float64)
+    assert spec.options["length"] == 64
+    torch.testing.assert_close(beta.flatten().tolist(), [1.0, float(np.log(1024) / np.log(64))], atol=1e-3, rtol=0)
+
+
 def test_up_to_its_length_it_is_no_position():
     torch.manual_seed(0)
     scaled = gn.DecoderOnly(30, 16, 2, 2, position=gn.positions.get("log-scale", length=9), init_std=0.3).eval()

@@ -59,6 +59,11 @@ class LogScale(PositionEncoding):
         """A coefficient and a length are right or wrong by themselves."""
         _check(options.get("coefficient", 0.1), options.get("length", 1))
 
+    @classmethod
+    def options_for(cls, length: int) -> dict[str, Any]:
+        """ln(p + 1) / ln(length) past the length: the default L of 8192 would be no scale at all within short tests."""
+        return {"coefficient": round(1 / log(max(length, 3)), 4), "length": length}
+
     def prepare(self, at: Layout, dtype: torch.dtype = torch.float32) -> Tables:
         """(beta,), (B or 1, 1, T, 1), computed in float64 and cast last."""
         at = at.one_row()
