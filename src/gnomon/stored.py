@@ -13,7 +13,6 @@ from typing import Self, get_args
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from gnomon.errors import BadValue, must_be
 from gnomon.native import BLOCK, BLOCK_BYTES, STORED_AS, Kind, product
@@ -57,10 +56,9 @@ class Stored(nn.Module):
         """Rows of the matrix: ids (...) -> (..., in)."""
         return unpack(self.blocks[ids], self.kind).to(self.dtype)
 
-    def forward(self, x: Float, bias: Float | None = None) -> Float:
-        """x (..., in) -> x W^T + b, (..., out)."""
-        y = product(x, self.blocks, bias, self.shape[0], self.kind)
-        return F.linear(x, self.dense().to(x.dtype), bias) if y is None else y
+    def product(self, x: Float, bias: Float | None = None) -> Float | None:
+        """x (..., in) -> x W^T + b, (..., out), straight from the blocks; None where the whole matrix is needed."""
+        return product(x, self.blocks, bias, self.shape[0], self.kind)
 
     def extra_repr(self) -> str:
         """Shown by print(module)."""

@@ -15,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.flop_counter import FlopCounterMode
 
 import gnomon as gn
+from gnomon import linear as lines
 from gnomon import native
 from gnomon.linear import Linear, linear
 from gnomon.native import KINDS, ROWS, STORED_AS, product
@@ -163,3 +164,46 @@ def test_a_strided_row_is_read_where_it_lies():
     weight, x = torch.randn(20, 16), torch.randn(3, 5, 16)[:, -1:]
     with torch.no_grad():
         torch.testing.assert_close(product(x, weight, None, 20), F.linear(x, weight))
+
+
+def _called(monkeypatch):
+    """How often oneDNN multiplied."""
+    calls, product_ = [], lines._product
+    monkeypatch.setattr(lines, "_product", lambda *given: (calls.append(given), product_(*given))[1])
+    return calls
+
+
+@pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="torch was built without oneDNN")
+def test_a_large_product_and_both_its_derivatives_are_torchs(monkeypatch):
+    calls, layer = _called(monkeypatch), Linear(96, 257)
+    x = torch.randn(3, 200, 96, requires_grad=True)
+
+    def derivatives(function):
+        y = function(x)
+        first = torch.autograd.grad((y * y).sum(), [x, layer.weight, layer.bias], create_graph=True)
+        second = torch.autograd.grad(sum((g * g).sum() for g in first), [x, layer.weight, layer.bias])
+        return [y, *first, *second]
+
+    mine = derivatives(layer)
+    assert calls
+    for a, b in zip(mine, derivatives(lambda x: F.linear(x, layer.weight, layer.bias)), strict=True):
+        assert (a - b).norm() <= 1e-5 * b.norm()
+
+
+@pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="torch was built without oneDNN")
+@torch.no_grad()
+def test_large_products_that_torch_must_do_are_left_to_it(monkeypatch):
+    calls, layer, x = _called(monkeypatch), Linear(256, 257), torch.randn(99, 256)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert layer(x).dtype == torch.bfloat16
+    torch.testing.assert_close(torch.vmap(layer)(x[:, None])[:, 0], layer(x))
+    assert len(calls) == 1  # the second of these two
+    with FlopCounterMode(display=False) as flops:
+        layer(x)
+    assert flops.get_total_flops() == 2 * 99 * 256 * 257
+    with pytest.raises(RuntimeError, match="shape"):
+        linear(x, torch.randn(6000, 64))
+    layer.double()(x.double())
+    monkeypatch.setenv("GNOMON_NATIVE", "off")
+    layer.float()(x)
+    assert len(calls) == 1

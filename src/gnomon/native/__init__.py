@@ -42,11 +42,16 @@ class Library:
     rank: int
 
 
+def wanted() -> bool:
+    """Whether anything but torch's own products is to be used."""
+    return os.environ.get("GNOMON_NATIVE", "auto") != "off"
+
+
 @cache
 def library() -> Library | None:
     """The compiled products, or None where there are none to be had."""
-    wanted = os.environ.get("GNOMON_NATIVE", "auto")
-    if wanted == "off" or not LIBRARY.is_file():
+    plain = os.environ.get("GNOMON_NATIVE", "auto") == "plain"
+    if not wanted() or not LIBRARY.is_file():
         return None
     try:
         loaded = ctypes.CDLL(str(LIBRARY))
@@ -54,7 +59,7 @@ def library() -> Library | None:
             return None
     except (OSError, AttributeError):
         return None
-    if not loaded.gnomon_vectors(wanted != "plain") and wanted != "plain":
+    if not loaded.gnomon_vectors(not plain) and not plain:
         return None
     multiply, address, number = loaded.gnomon_product, ctypes.c_void_p, ctypes.c_int64
     multiply.argtypes = [*[address] * 4, *[number] * 3, *[ctypes.c_int] * 2, *[address] * 2]
@@ -80,7 +85,7 @@ def product(x: Float, weight: Tensor, bias: Float | None, out: int, kind: Kind =
 
     None where PyTorch has to: more rows than are worth it, a device or dtype of another kind, gradients, compiling.
     """
-    if torch.compiler.is_compiling() or _watched() or not _plain(x) or x.dtype != torch.float32:
+    if torch.compiler.is_compiling() or watched() or not in_memory(x) or x.dtype != torch.float32:
         return None
     width = x.shape[-1]
     rows = x.numel() // width if width else 0
@@ -110,7 +115,7 @@ def stored_width(width: int, kind: Kind) -> int:
     return width if kind not in BLOCK_BYTES else width // BLOCK * BLOCK_BYTES[kind] if width % BLOCK == 0 else -1
 
 
-def _watched() -> bool:
+def watched() -> bool:
     """Whether somebody counts, records, casts or transforms operations: they know torch's and not these."""
     return (
         torch._C._len_torch_dispatch_stack() > 0
@@ -124,15 +129,16 @@ def _watched() -> bool:
 
 def _holds(x: Tensor, shape: tuple[int, ...], dtype: torch.dtype) -> bool:
     """Whether these numbers lie in memory as the compiled code reads them."""
-    return _plain(x) and x.shape == shape and x.dtype == dtype and x.is_contiguous()
+    return in_memory(x) and x.shape == shape and x.dtype == dtype and x.is_contiguous()
 
 
-def _plain(x: Tensor) -> bool:
+def in_memory(x: Tensor) -> bool:
     """Whether this is memory of the processor's own, and no tensor that stands for something else."""
     ours = type(x) in (Tensor, torch.nn.Parameter) and x.device.type == "cpu"
     return ours and x.layout is torch.strided and not x.is_neg()
 
 
 __all__ = [
-    "BLOCK", "BLOCK_BYTES", "KINDS", "ROWS", "STORED_AS", "Kind", "Library", "library", "product", "stored_width",
+    "BLOCK", "BLOCK_BYTES", "KINDS", "ROWS", "STORED_AS", "Kind", "Library", "in_memory", "library", "product",
+    "stored_width", "wanted", "watched",
 ]  # fmt: skip
