@@ -17,14 +17,15 @@ import torch
 import gnomon as gn
 from gnomon.data import Corpus, locked
 from gnomon.errors import BadInput, BadValue
-from gnomon.lab import Recipe, Size, extrapolation
-from gnomon.lab import pool as pool_module
-from gnomon.lab import worker as worker_module
-from gnomon.lab.experiments import experiment, workers_for
-from gnomon.lab.pool import run_jobs
-from gnomon.lab.prepare import claim, finished, holds_another, prepare
+from gnomon.lab import Recipe, Size, extrapolation, worker
+from gnomon.lab.cell import from_dict
+from gnomon.lab.executor_choice import executor_for
+from gnomon.lab.executors import Serial, run_cells
+from gnomon.lab.experiments import experiment
+from gnomon.lab.prepare import claim, holds_another, prepare
+from gnomon.lab.store import Store
 from gnomon.lab.summary import facts
-from gnomon.lab.trial import MEASURED, Job, TrialResult
+from gnomon.lab.trial import TrialResult
 from gnomon.positions import PositionEncoding
 
 MINE = '''
@@ -69,6 +70,11 @@ def identical(one: TrialResult, other: TrialResult) -> bool:
     return replace(one, **quiet) == replace(other, **quiet)
 
 
+def kept(folder: Path) -> TrialResult:
+    """What was measured of the model in a folder."""
+    return TrialResult.from_result(json.loads((folder / "measured.json").read_text())["result"])
+
+
 # ------------------------------------------------------------------ same numbers
 
 
@@ -78,7 +84,7 @@ def test_the_same_seed_gives_the_same_numbers_in_workers_and_here(settings, corp
     two = replace(settings, positions=("rope", "t5"))
     experiment(two, corpus, tmp_path, workers=2)
     for trial in two.trials():
-        assert identical(TrialResult.load(tmp_path / trial.folder), TrialResult.load(folder / trial.folder))
+        assert identical(kept(tmp_path / trial.folder), kept(folder / trial.folder))
         weights = [(path / trial.folder / "model.safetensors").read_bytes() for path in (tmp_path, folder)]
         assert weights[0] == weights[1]
 
@@ -119,21 +125,21 @@ def test_encodings_of_ones_own_are_measured_like_all_others(my_module, settings,
 def test_every_worker_knows_every_encoding_not_only_the_one_it_trains(my_module, settings, corpus, tmp_path):
     """Each worker reads settings that name all encodings; here one of them trains none of the user's."""
     lab = prepare(replace(settings, positions=("slow", "alibi", "rope")), corpus, tmp_path / "lab", quiet=True)
-    done = []
-    run_jobs(lab.jobs(), 2, lambda job, event: done.append(job.trial.label) if event["event"] == "done" else None)
+    done = [done.cell.label for done in run_cells(lab.cells(), Store(lab.folder), executor_for("processes", 2))]
     assert sorted(done) == ["alibi", "rope", "slow"]
 
 
 def test_modules_that_were_imported_reach_every_job(my_module, settings, corpus, tmp_path):
     """An encoding that a module makes by a function of another one is known only after both were imported."""
     two = replace(settings, positions=("slow", "alibi"))
-    jobs = prepare(two, corpus, tmp_path / "lab", True, ("json", "my_lab_encoding")).jobs()
-    assert [job.modules for job in jobs] == [("json", "my_lab_encoding")] * 2
+    cells = prepare(two, corpus, tmp_path / "lab", True, ("json", "my_lab_encoding")).cells()
+    assert [cell.modules for cell in cells] == [("json", "my_lab_encoding")] * 2
 
 
-def test_an_encoding_of_the_calling_script_is_measured_in_its_process():
-    jobs = [type("J", (), {"modules": ("json", "__main__"), "settings": None})(), None]
-    assert workers_for(jobs, 2) == 1
+def test_modules_that_were_imported_do_not_make_another_cell(settings, corpus, tmp_path):
+    one, other = (prepare(settings, corpus, tmp_path, True, modules).cells()[0] for modules in ((), ("json",)))
+    assert one != other
+    assert one.key == other.key
 
 
 def test_a_module_that_workers_cannot_import_is_named(settings, corpus, tmp_path):
@@ -144,8 +150,8 @@ def test_a_module_that_workers_cannot_import_is_named(settings, corpus, tmp_path
 
     Local.__module__ = "no_such_module_anywhere"
     try:
-        [job] = prepare(replace(settings, positions=("local to a test",)), corpus, tmp_path, quiet=True).jobs()
-        error = pool_module._error(served(job))
+        [cell] = prepare(replace(settings, positions=("local to a test",)), corpus, tmp_path, quiet=True).cells()
+        error = worker.error_of(served(cell, tmp_path))
         assert isinstance(error, BadValue)
         assert re.search("no_such_module_anywhere.*one worker", str(error))
     finally:
@@ -238,11 +244,13 @@ def test_what_a_killed_experiment_left_is_no_other_experiment(settings, corpus, 
 def test_going_on_trains_only_what_is_missing(settings, corpus, tmp_path, monkeypatch):
     two = replace(settings, positions=("rope", "none"))
     first = experiment(replace(two, positions=("rope",)), corpus, tmp_path, workers=1)
-    ran = []
-    monkeypatch.setattr(
-        "gnomon.lab.experiments.run_jobs",
-        lambda jobs, workers, on_event: (ran.extend(job.trial.label for job in jobs), run_jobs(jobs, 1, on_event)),
-    )
+    ran, run = [], Serial.run
+
+    def noted(executor, cells, store, hear):
+        ran.extend(cell.label for cell in cells)
+        return run(executor, cells, store, hear)
+
+    monkeypatch.setattr(Serial, "run", noted)
     whole = experiment(two, corpus, tmp_path, workers=1, resume=True)
     assert ran == ["none"]
     assert whole.about["reused"] == ["rope"]
@@ -252,58 +260,22 @@ def test_going_on_trains_only_what_is_missing(settings, corpus, tmp_path, monkey
     assert ran == ["rope", "none"]
 
 
-def test_a_result_that_is_not_of_this_very_job_is_not_taken(settings, corpus, tmp_path):
-    lab = prepare(replace(settings, positions=("rope",)), corpus, tmp_path, quiet=True)
-    [job] = lab.jobs()
-    assert finished(job) is None
-    run_jobs([job], 1, lambda job, event: None)
-    assert finished(job) is not None
-    data = json.loads((tmp_path / "rope" / MEASURED).read_text())
-    (tmp_path / "rope" / MEASURED).write_text(json.dumps({**data, "identity": "another"}))
-    assert finished(job) is None
-
-
 def test_changed_code_of_an_encoding_is_another_job(my_module, settings, corpus, tmp_path, monkeypatch):
     def identity():
-        [job] = prepare(replace(settings, positions=("slow",)), corpus, tmp_path / "lab", quiet=True).jobs()
-        return job.identity
+        [cell] = prepare(replace(settings, positions=("slow",)), corpus, tmp_path / "lab", quiet=True).cells()
+        return cell.key
 
     before = identity()
     monkeypatch.setattr("inspect.getsource", lambda cls: "something else")
     assert identity() != before
 
 
-def test_a_job_is_plain_data(settings, corpus, tmp_path):
-    [job] = prepare(replace(settings, positions=("rope(base=200)",)), corpus, tmp_path, quiet=True).jobs()
-    assert Job.from_dict(json.loads(json.dumps(job.to_dict()))) == job
+def test_a_trial_is_plain_data(settings, corpus, tmp_path):
+    [cell] = prepare(replace(settings, positions=("rope(base=200)",)), corpus, tmp_path, quiet=True).cells()
+    assert from_dict(json.loads(json.dumps(cell.to_dict()))) == cell
 
 
 # ------------------------------------------------------------------ workers
-
-
-def test_a_worker_that_dies_is_told_from_one_that_fails(settings, corpus, tmp_path, monkeypatch):
-    jobs = prepare(replace(settings, positions=("rope", "none")), corpus, tmp_path, quiet=True).jobs()
-    start = pool_module._start
-
-    def start_and_kill(threads):
-        process = start(threads)
-        process.kill()
-        return process
-
-    monkeypatch.setattr(pool_module, "_start", start_and_kill)
-    with pytest.raises(BadInput, match="ended by signal 9"):
-        run_jobs(jobs, 2, lambda job, event: None)
-
-
-def test_workers_are_as_many_as_are_useful(settings, corpus, tmp_path, monkeypatch):
-    jobs = prepare(settings, corpus, tmp_path, quiet=True).jobs()
-    monkeypatch.setattr("gnomon.lab.experiments.cores", lambda: 4)
-    assert workers_for(jobs, None) == 4
-    assert workers_for(jobs, 3) == 3
-    assert workers_for(jobs, 99) == len(jobs)
-    assert workers_for([], None) == 1
-    with pytest.raises(BadValue, match="workers must be at least 1"):
-        workers_for(jobs, 0)
 
 
 # No main guard, and no file that could be imported: starting processes needs neither.
@@ -378,22 +350,22 @@ def test_workers_end_when_their_parent_is_killed(endless):
 def test_what_went_wrong_in_a_worker_comes_up_in_its_kind(settings, corpus, tmp_path):
     """A learning rate that overflows: the training step says so in the worker, the caller hears it."""
     wild = replace(settings, positions=("rope", "none"), train=Recipe(steps=50, batch_size=2, warmup=0, lr=1e30))
-    event = served(prepare(wild, corpus, tmp_path, quiet=True).jobs()[0])
-    assert isinstance(pool_module._error(event), BadValue)
+    event = served(prepare(wild, corpus, tmp_path, quiet=True).cells()[0], tmp_path)
+    assert isinstance(worker.error_of(event), BadValue)
     assert "learning rate" in event["message"]
 
 
-def served(job):
-    """The last event of a worker that runs this job, which here is no process of its own."""
+def served(cell, folder):
+    """The last event of a worker that runs this cell, which here is no process of its own."""
     events = []
-    worker_module._serve(json.loads(json.dumps(job.to_dict())), events.append)
+    worker.serve(json.loads(json.dumps({**cell.to_dict(), "folder": str(folder)})), events.append)
     return events[-1]
 
 
 def test_a_fault_of_our_own_is_told_too(settings, corpus, tmp_path, monkeypatch, capfd):
-    monkeypatch.setattr("gnomon.lab.trial.run", lambda job, on_step: 1 / 0)
-    [job, *_] = prepare(settings, corpus, tmp_path, quiet=True).jobs()
-    error = pool_module._error(served(job))
+    monkeypatch.setattr("gnomon.lab.trial.run", lambda cell, folder, tell: 1 / 0)
+    [cell, *_] = prepare(settings, corpus, tmp_path, quiet=True).cells()
+    error = worker.error_of(served(cell, tmp_path))
     assert type(error) is RuntimeError
     assert "division by zero" in str(error)
     assert "Traceback" in capfd.readouterr().err

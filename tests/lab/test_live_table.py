@@ -1,5 +1,6 @@
 """The table while it grows: the numbers of the report, as soon as each model has been measured."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,10 @@ from gnomon.lab.live_table import LiveTable
 from gnomon.lab.prepare import prepare
 from gnomon.lab.summary import percent
 from gnomon.lab.trial import TrialResult
+
+
+def kept(folder):
+    return TrialResult.from_result(json.loads((folder / "measured.json").read_text())["result"])
 
 
 @pytest.fixture
@@ -22,7 +27,7 @@ def test_its_numbers_are_those_of_the_report(lab, report, settings, folder, lang
     table = LiveTable(lab, w)
     assert table.heading[-1].split()[-3:] == [w.number(report.trigram.value, ".3f")] * 3
     for trial in settings.trials():
-        row, line = report.row(trial.label), table.line(TrialResult.load(folder / trial.folder))
+        row, line = report.row(trial.label), table.line(kept(folder / trial.folder))
         bits = [w("n/a") if b is None else w.number(b.value, ".3f") for b in row.bits]
         last = row.increase[-1]
         change = [] if last is None else percent(last.value, w).split()
@@ -31,7 +36,7 @@ def test_its_numbers_are_those_of_the_report(lab, report, settings, folder, lang
 
 def test_seeds_are_told_apart(lab, settings, folder):
     table = LiveTable(replace(lab, settings=replace(settings, seeds=2)), words("lab"))
-    measured = TrialResult.load(folder / "rope")
+    measured = kept(folder / "rope")
     assert table.line(replace(measured, trial=replace(measured.trial, seed=1))).startswith("rope 1 ")
 
 

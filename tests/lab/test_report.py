@@ -41,7 +41,7 @@ def test_bits_are_nats_over_bytes_of_the_same_targets(report, folder):
     """Recomputed by hand from what the trials left on the disk."""
     n_bytes = report.targets["bytes"]
     for row in report.rows:
-        nats = json.loads((folder / row.label / "measured.json").read_text())["measurements"]["nats"]
+        nats = json.loads((folder / row.label / "measured.json").read_text())["result"]["measurements"]["nats"]
         for bits, paid in zip(row.bits, nats, strict=True):
             assert (bits is None) == (paid is None)
             if bits is not None:

@@ -48,16 +48,17 @@ def perform(
 ) -> "LabReport":
     """Prepare the experiment, say what will happen, do it; meanwhile nobody else writes into the folder."""
     from gnomon.data import locked
-    from gnomon.lab.experiments import perform, workers_for
+    from gnomon.lab.executor_choice import executor_for
+    from gnomon.lab.experiments import perform
     from gnomon.lab.prepare import prepare
 
-    w = words("lab", lang)
+    w, executor = words("lab", lang), executor_for("processes", workers, settings.device)
     with locked(folder):
         lab = prepare(settings, corpus, folder, quiet, imported_modules(click.get_current_context()))
         if not quiet:
-            click.echo(_plan(lab, workers_for(lab.jobs(), workers), w), err=True)
+            click.echo(_plan(lab, executor.workers_for(lab.cells()), w), err=True)
         with _way_on(folder, w):
-            return perform(lab, workers, resume, quiet, lang)
+            return perform(lab, executor, resume, quiet, lang)
 
 
 def _plan(lab: "Lab", workers: int, w: Words) -> str:

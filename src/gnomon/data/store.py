@@ -79,6 +79,11 @@ class TokenStore:
             raise BadInput(f"{what} {path}: open the corpus once before its tokens are shared")
         return cls(*parts, byte_lengths=tokenizer.byte_lengths(), eos_id=tokenizer.eos_id)
 
+    @staticmethod
+    def place(sha256: str, n_documents: int, tokenizer: Tokenizer, cache: str | Path | None = None) -> Path:
+        """The file that ``find`` reads, for those who send it to another machine."""
+        return _expected(sha256, n_documents, tokenizer, cache)[0]
+
     @property
     def n_documents(self) -> int:
         """Number of documents."""

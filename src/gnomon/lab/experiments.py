@@ -13,19 +13,18 @@ from pathlib import Path
 
 from gnomon.data import locked
 from gnomon.data.corpus import STDLIB
-from gnomon.device import resolve_device
 from gnomon.embed.input import Combine
-from gnomon.errors import BadValue
 from gnomon.glossary import words
+from gnomon.lab.executor_choice import executor_for
+from gnomon.lab.executors import Executor, run_cells
 from gnomon.lab.live_table import LiveTable
-from gnomon.lab.machine import cores, machine
-from gnomon.lab.pool import run_jobs
-from gnomon.lab.prepare import Lab, Source, finished, prepare
+from gnomon.lab.machine import machine
+from gnomon.lab.prepare import Lab, Source, prepare
 from gnomon.lab.progress import Progress
 from gnomon.lab.report import LabReport, make_report
 from gnomon.lab.settings import PUBLISHED, LabSettings, Recipe, Size, as_texts
-from gnomon.lab.trial import Job, TrialResult
-from gnomon.lab.worker import Event
+from gnomon.lab.store import Store
+from gnomon.lab.trial import TrialResult
 from gnomon.positions import Spec
 
 
@@ -88,56 +87,45 @@ def experiment(
         if folder is None:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="gnomon-lab-"))
         stack.enter_context(locked(folder))
-        return perform(prepare(settings, corpus, Path(folder), quiet), workers, resume, quiet)
+        return perform(
+            prepare(settings, corpus, Path(folder), quiet),
+            executor_for("processes", workers, settings.device),
+            resume,
+            quiet,
+        )
 
 
 def perform(
-    lab: Lab, workers: int | None = None, resume: bool = False, quiet: bool = True, lang: str = "en"
+    lab: Lab,
+    executor: Executor,
+    resume: bool = False,
+    quiet: bool = True,
+    lang: str = "en",
 ) -> LabReport:
     """Train and measure what is left to do of a prepared experiment, and report on all of it.
 
     lang: of what is said on the way
     """
     began = time.perf_counter()
-    jobs = lab.jobs()
-    reused = {job.trial: found for job in jobs if resume and (found := finished(job)) is not None}
-    left = [job for job in jobs if job.trial not in reused]
-    many, table = workers_for(left, workers), LiveTable(lab, words("lab", lang))
-    with Progress(left, quiet) as progress:
-
-        def take(job: Job, event: Event) -> None:
-            progress.take(job, event)
-            if event["event"] == "done":
-                progress.say(table.line(TrialResult.load(job.folder)))
-
+    store, cells = Store(lab.folder), lab.cells()
+    many, table = executor.workers_for(cells), LiveTable(lab, words("lab", lang))
+    found: dict[str, TrialResult] = {}
+    reused = [cell.label for cell in cells if resume and store.find(cell) is not None]
+    with Progress(quiet) as progress:
         if reused:
             progress.say(table.taken(reused))
-        progress.say("\n".join([*table.heading, *map(table.line, reused.values())]))
-        run_jobs(left, many, take)
-    measured = [reused.get(job.trial) or TrialResult.load(job.folder) for job in jobs]
+        progress.say("\n".join(table.heading))
+        for done in run_cells(cells, store, executor, progress, resume):
+            result = found[done.cell.key] = TrialResult.from_result(done.result)
+            progress.say(table.line(result))
     spent = time.perf_counter() - began
     about = {
         "corpus": lab.about,
         "machine": {**machine(), "workers": many, "threads per worker": lab.settings.threads},
         "seconds": {"prepare": lab.seconds, "train and measure": spent, "total": lab.seconds + spent},
-        "reused": [trial.label for trial in reused],
+        "reused": reused,
     }
-    return make_report(lab.settings, measured, lab.targets, lab.trigram, about)
+    return make_report(lab.settings, [found[cell.key] for cell in cells], lab.targets, lab.trigram, about)
 
 
-def workers_for(jobs: Sequence[Job], workers: int | None) -> int:
-    """How many processes are worth starting: one per core, and one for a device that has its own.
-
-    Encodings typed into a notebook or script live in this process alone.
-    """
-    if workers is not None and workers < 1:
-        raise BadValue(f"workers must be at least 1, got {workers}")
-    if not jobs or "__main__" in jobs[0].modules:
-        return 1
-    if workers is None:
-        settings = jobs[0].settings
-        workers = max(1, cores() // settings.threads) if resolve_device(settings.device).type == "cpu" else 1
-    return min(workers, len(jobs))
-
-
-__all__ = ["experiment", "extrapolation", "perform", "workers_for"]
+__all__ = ["experiment", "extrapolation", "perform"]

@@ -42,9 +42,9 @@ class LiveTable:
         end = f"{'' if change is None else percent(change, w):>9}  {w(kind_of(change))}" if len(bits) > 1 else ""
         return self._line(_name(measured.trial, self.settings), cells) + end
 
-    def taken(self, trials: Iterable[Trial]) -> str:
+    def taken(self, labels: Iterable[str]) -> str:
         """What an earlier call has finished."""
-        return self.w("taken", folder=self.lab.folder, names=listed((trial.label for trial in trials), self.w))
+        return self.w("taken", folder=self.lab.folder, names=listed(labels, self.w))
 
     def _line(self, label: str, cells: Sequence[str]) -> str:
         return "  ".join([label.ljust(self.labels), *map(str.rjust, cells, self.widths)])

@@ -1,11 +1,9 @@
 """What the trials of an experiment share: text, tokens, targets, a baseline, and a folder that is theirs."""
 
-import hashlib
-import inspect
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import log
 from pathlib import Path
 from typing import Any
@@ -15,13 +13,11 @@ import numpy as np
 from gnomon.checkpoints.native import read_json
 from gnomon.checkpoints.staging import contents
 from gnomon.data import Corpus, NGramBaseline, Tokenizer, TokenStore, atomic
-from gnomon.device import resolve_device
 from gnomon.errors import BadInput, BadValue
-from gnomon.lab.machine import LIBRARIES, machine
 from gnomon.lab.progress import counter
 from gnomon.lab.protocols import Floats, Targets, choose_targets
-from gnomon.lab.settings import LabSettings, Trial, parse_list
-from gnomon.lab.trial import CorpusRef, Job, TrialResult
+from gnomon.lab.settings import LabSettings
+from gnomon.lab.trial import CorpusRef, TextCell, tokenizer_folder
 
 EXPERIMENT = "experiment.json"
 GRID = ("positions", "combine", "seed", "seeds")  # settings that add trials and leave the others as they are
@@ -42,34 +38,14 @@ class Lab:
     trigram: Floats  # (blocks, longest) nats that a byte trigram pays for each token of the targets' windows
     about: dict[str, Any]  # the corpus
     seconds: float  # that preparing took
-    modules: tuple[str, ...] = ()  # of the user's, that define encodings
+    imported: tuple[str, ...] = ()  # modules of the user's, that made encodings known
 
-    def jobs(self) -> list[Job]:
-        """One job per trial."""
-        return [self._job(trial) for trial in self.settings.trials()]
-
-    def _job(self, trial: Trial) -> Job:
-        specs = self.settings.fitted(trial.position)
-        shared = {"training": self.training, "held_out": self.held_out}
-        facts = {
-            "trial": asdict(trial),
-            "settings": _without_grid(self.settings),
-            "device": str(resolve_device(self.settings.device)),
-            **{name: asdict(text) for name, text in shared.items()},
-            "tokenizer": self.tokenizer.sha256,
-            "encoding": [_source(cls) for spec in specs for cls in (spec.cls, type(spec.positions))],
-            "versions": {name: machine()[name] for name in LIBRARIES},
-        }
-        identity = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-        return Job(
-            trial=trial,
-            settings=self.settings,
-            tokenizer=str(self.folder.absolute()),
-            folder=str((self.folder / trial.folder).absolute()),
-            modules=self.modules,
-            identity=identity,
-            **shared,
-        )
+    def cells(self) -> list[TextCell]:
+        """One cell per trial."""
+        return [
+            TextCell(self.settings.only(trial), self.training, self.held_out, self.tokenizer.sha256, self.imported)
+            for trial in self.settings.trials()
+        ]
 
 
 def prepare(settings: LabSettings, corpus: Source, folder: Path, quiet: bool, imported: Sequence[str] = ()) -> Lab:
@@ -92,6 +68,7 @@ def prepare(settings: LabSettings, corpus: Source, folder: Path, quiet: bool, im
     targets = choose_targets(held_out_store, settings.train_length, settings.factors, settings.blocks)
     claim(folder, settings, text)  # not before all is known to be right: a mistake leaves the folder as it was
     tokenizer.save(folder)
+    tokenizer.save(tokenizer_folder(tokenizer.sha256))
     about = {
         "name": text.name,
         "sha256": text.sha256,
@@ -112,15 +89,8 @@ def prepare(settings: LabSettings, corpus: Source, folder: Path, quiet: bool, im
         trigram=trigram_nats(training, held_out, held_out_store, targets),
         about=about,
         seconds=time.perf_counter() - began,
-        modules=_modules(settings, imported),
+        imported=tuple(imported),
     )
-
-
-def _modules(settings: LabSettings, imported: Sequence[str]) -> tuple[str, ...]:
-    """The user's modules that a process must import before it can read the settings, which name all encodings."""
-    specs = [spec for text in settings.positions for spec in parse_list(text)]
-    defining = [cls.__module__ for spec in specs for cls in (spec.cls, type(spec.positions)) if cls is not type(None)]
-    return tuple(dict.fromkeys([*imported, *(name for name in defining if not name.startswith("gnomon."))]))
 
 
 def claim(folder: Path, settings: LabSettings, corpus: Corpus) -> None:
@@ -169,27 +139,6 @@ def _flat(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return {key: value for part in parts for key, value in part.items()}
 
 
-def _without_grid(settings: LabSettings) -> dict[str, Any]:
-    return {key: value for key, value in settings.to_dict().items() if key not in GRID}
-
-
-def _source(cls: type) -> str:
-    """Fingerprint of the code of an encoding: after a change its trials must run again."""
-    try:
-        return hashlib.sha256(inspect.getsource(cls).encode()).hexdigest()
-    except (OSError, TypeError):  # typed into an interpreter
-        return ""
-
-
-def finished(job: Job) -> TrialResult | None:
-    """What an earlier call measured for this very job, if it did."""
-    try:
-        found = TrialResult.load(job.folder)
-    except BadInput:
-        return None
-    return found if found.identity == job.identity else None
-
-
 def trigram_nats(training: Corpus, held_out: Corpus, store: TokenStore, targets: Targets) -> Floats:
     """(blocks, longest) nats that a byte trigram, fitted on the whole training text, pays for the bytes of each token
     of windows[:, 1:]. It always knows the two bytes before, also at the start of a window."""
@@ -205,4 +154,4 @@ def trigram_nats(training: Corpus, held_out: Corpus, store: TokenStore, targets:
     return paid * log(2)
 
 
-__all__ = ["EXPERIMENT", "Lab", "Source", "finished", "holds_another", "prepare"]
+__all__ = ["EXPERIMENT", "Lab", "Source", "holds_another", "prepare"]

@@ -1,4 +1,4 @@
-"""One bar over the tokens of all models, on standard error: how far, how fast, and the loss of those under way."""
+"""One bar over all cells of a grid, on standard error: how far, how long still, and what those under way tell."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -7,25 +7,20 @@ from typing import Self
 
 from tqdm import tqdm
 
-from gnomon.lab.trial import Job
+from gnomon.lab.cell import Cell
 from gnomon.lab.worker import Event
+
+BAR = "{percentage:3.0f}%|{bar}| {elapsed}<{remaining} {postfix}"
 
 
 class Progress:
-    """What the jobs tell, shown to a person; silent when `quiet`."""
+    """What cells tell, shown to a person; silent when `quiet`."""
 
-    def __init__(self, jobs: Sequence[Job], quiet: bool) -> None:
-        """jobs: those that will run."""
+    def __init__(self, quiet: bool) -> None:
         self.quiet = quiet
-        self._steps: dict[str, int] = {}
-        self._losses: dict[str, float] = {}
-        steps = sum(job.settings.train.steps for job in jobs)
-        per_step = jobs[0].settings.train.batch_size * jobs[0].settings.train_length if jobs else 0
-        self._per_step = per_step
-        self._bar = tqdm(
-            total=steps * per_step, unit=" tokens", unit_scale=True, disable=quiet or not jobs or None, leave=False,
-            dynamic_ncols=True, mininterval=0.2, smoothing=0.1,
-        )  # fmt: skip
+        self._shares: dict[str, float] = {}
+        self._texts: dict[str, str] = {}
+        self._bar: tqdm[None] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -33,21 +28,28 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._bar.close()
+        if self._bar is not None:
+            self._bar.close()
 
-    def take(self, job: Job, event: Event) -> None:
-        """Show an event of a job."""
-        name = job.trial.folder
-        if event["event"] == "step":
-            self._bar.update((event["step"] - self._steps.get(name, 0)) * self._per_step)
-            self._steps[name], self._losses[name] = event["step"], event["loss"]
-            if event["step"] == job.settings.train.steps:
-                self._losses.pop(name)
-                self._losses[f"measuring {name}"] = event["loss"]
-        else:
-            self._losses.pop(f"measuring {name}", None)
-        shown = "  ".join(f"{name} {loss:.2f}" for name, loss in self._losses.items())
-        self._bar.set_postfix_str(shown, refresh=False)
+    def begin(self, cells: Sequence[Cell]) -> None:
+        """These are left to run; the bar counts their work, by which tqdm tells the time left."""
+        self._bar = tqdm(
+            total=sum(cell.work for cell in cells), disable=self.quiet or not cells or None, leave=False,
+            dynamic_ncols=True, mininterval=0.2, smoothing=0.05, bar_format=BAR,
+        )  # fmt: skip
+
+    def take(self, cell: Cell, event: Event) -> None:
+        """Show what a cell tells."""
+        key, name = cell.key, cell.folder_name
+        share = {"step": event.get("share", 0.0), "done": 1.0}.get(event["event"], 0.0)
+        if self._bar is not None:
+            self._bar.update((share - self._shares.get(key, 0.0)) * cell.work)
+        self._shares[key] = share
+        self._texts.pop(key, None)
+        if event["event"] != "done":
+            self._texts[key] = f"{name} {event.get('text', '')}".strip()
+        if self._bar is not None:
+            self._bar.set_postfix_str("  ".join(self._texts.values()), refresh=False)
 
     def say(self, text: str) -> None:
         """A line above the bar."""

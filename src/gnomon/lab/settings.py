@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, get_args
 
 from gnomon.blocks import Activation
@@ -126,6 +126,10 @@ class LabSettings:
         specs, L = parse_list(text), self.train_length
         reach = max(L if spec.positions is None else spec.positions.reach(L) for spec in specs)
         return tuple(spec.with_options(max_positions=reach, **spec.cls.options_for(reach)) for spec in specs)
+
+    def only(self, trial: "Trial") -> "LabSettings":
+        """The same for one of its trials."""
+        return replace(self, positions=(trial.position,), combine=(trial.combine,), seed=trial.seed, seeds=1)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON-ready data; `from_dict` brings it back."""

@@ -1,28 +1,29 @@
-"""One model of an experiment: built, trained, measured, kept. What it does depends on its Job alone."""
+"""One language model of a grid: built, trained, measured, kept. What it does depends on its cell alone."""
 
 import hashlib
-import json
 import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from gnomon.checkpoints.native import read_json, save_model
-from gnomon.data import LMBatches, Tokenizer, TokenStore, atomic
+from gnomon.checkpoints.native import save_model
+from gnomon.data import LMBatches, Tokenizer, TokenStore
+from gnomon.data.files import cache_folder
 from gnomon.device import resolve_device
 from gnomon.errors import BadInput
+from gnomon.lab.cell import Cell, Result, Tell, restored
 from gnomon.lab.protocols import Targets, choose_targets, far_attention, in_one_piece, possible, surprise
 from gnomon.lab.settings import LabSettings, Trial
 from gnomon.models import DecoderOnly
 from gnomon.positions import PositionEncoding
 from gnomon.train import Windows, adamw, training_step, warmup_cosine
 
-MEASURED = "measured.json"
+TRAINING = 0.85  # the share of a trial that is training, about
 LOSSES = 200  # points kept of the training curve
 
 OnStep = Callable[[int, float], None]  # steps taken, loss in nats
@@ -41,35 +42,79 @@ class CorpusRef:
 
 
 @dataclass(frozen=True)
-class Job:
-    """All that a process needs to run a trial; plain data."""
+class TextCell(Cell):
+    """A language model under one encoding: trained on windows, measured on ever longer ones.
 
-    trial: Trial
+    settings   of one trial: one encoding, one way to combine it, one seed
+    training, held_out   the texts; tokenizer: SHA-256 of theirs, kept in the cache
+    imported   modules of the user's, to be imported before the settings are read
+    """
+
     settings: LabSettings
     training: CorpusRef
     held_out: CorpusRef
-    tokenizer: str  # folder of tokenizer.json
-    folder: str  # of the model, and of what is measured
-    modules: tuple[str, ...]  # of the user's, to be imported before the settings are read: these name all encodings
-    identity: str  # the same for jobs that must give the same numbers
+    tokenizer: str
+    imported: tuple[str, ...] = ()
+    apart: ClassVar[tuple[str, ...]] = ("imported",)
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON-ready data; `from_dict` brings it back."""
-        return {**asdict(self), "settings": self.settings.to_dict()}
+    @property
+    def trial(self) -> Trial:
+        """Encoding, way to combine it, and seed."""
+        [trial] = self.settings.trials()
+        return trial
 
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> "Job":
-        """From such data."""
-        return cls(
-            **{
-                **data,
-                "trial": Trial(**data["trial"]),
-                "settings": LabSettings.from_dict(data["settings"]),
-                "training": CorpusRef(**data["training"]),
-                "held_out": CorpusRef(**data["held_out"]),
-                "modules": tuple(data["modules"]),
-            }
-        )
+    @property
+    def label(self) -> str:
+        """As in tables; the seed is in the name of the folder."""
+        return self.trial.label
+
+    @property
+    def folder_name(self) -> str:
+        """The encoding, and the seed where it is not 0."""
+        return self.trial.folder
+
+    @property
+    def work(self) -> float:
+        """Tokens to train on."""
+        s = self.settings
+        return float(s.train.steps * s.train.batch_size * s.train_length)
+
+    @property
+    def n_threads(self) -> int:
+        """As set."""
+        return self.settings.threads
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether the device is one."""
+        return resolve_device(self.settings.device).type == "cuda"
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """The user's, those that define its encodings among them."""
+        defining = [kind.__module__ for kind in self.code() if not kind.__module__.startswith("gnomon.")]
+        return tuple(dict.fromkeys([*self.imported, *defining]))
+
+    def code(self) -> list[type]:
+        """The encodings, and their recipes of positions."""
+        specs = self.settings.fitted(self.trial.position)
+        return [kind for spec in specs for kind in (spec.cls, type(spec.positions)) if kind is not type(None)]
+
+    def needs(self) -> list[Path]:
+        """The tokenizer and both tokenised texts."""
+        vocabulary = tokenizer_folder(self.tokenizer)
+        tokenizer = Tokenizer.load(vocabulary)
+        texts = [TokenStore.place(text.sha256, text.n_documents, tokenizer) for text in (self.training, self.held_out)]
+        return [*(path for path in vocabulary.iterdir() if path.is_file()), *texts]
+
+    def run(self, folder: Path, tell: Tell) -> Result:
+        """Train, measure and save the model."""
+        return asdict(run(self, folder, tell))
+
+
+def tokenizer_folder(sha256: str) -> Path:
+    """Where the lab keeps a tokenizer, by its fingerprint, for processes and machines that train with it."""
+    return cache_folder() / "tokenizers" / sha256[:20]
 
 
 @dataclass(frozen=True)
@@ -95,7 +140,6 @@ class TrialResult:
     first    fingerprint of the first weights of everything that is not position
     losses   [steps taken, training loss in nats per token], now and then
     step_cpu_seconds   the processor's time for a step of training, the median, which other programs disturb little
-    identity the job's, by which a result is known to be the one that would come again
     """
 
     trial: Trial
@@ -108,40 +152,34 @@ class TrialResult:
     train_seconds: float
     step_cpu_seconds: float
     measure_seconds: float
-    identity: str
-
-    def save(self, folder: str | Path) -> None:
-        """Write it beside the model."""
-        with atomic(Path(folder) / MEASURED) as file:
-            file.write((json.dumps(asdict(self), allow_nan=False) + "\n").encode())
 
     @classmethod
-    def load(cls, folder: str | Path) -> "TrialResult":
-        """Read it back; BadInput where it is missing or not whole."""
-        file = Path(folder) / MEASURED
-        data = read_json(file)
+    def from_result(cls, data: Result) -> "TrialResult":
+        """What a cell returned. BadInput where another version of the lab did."""
         try:
-            return cls(
-                **{**data, "trial": Trial(**data["trial"]), "measurements": Measurements(**data["measurements"])}
-            )
+            found: TrialResult = restored(cls, data)
         except (TypeError, KeyError) as error:
-            raise BadInput(f"{file} was not written by this version of the lab: {error}") from error
+            raise BadInput(f"this result was not written by this version of the lab: {error}") from error
+        return found
 
 
-def run(job: Job, on_step: OnStep) -> TrialResult:
-    """Train and measure the job's model, and keep both in its folder."""
-    tokenizer = Tokenizer.load(job.tokenizer)
-    store, held_out = job.training.open(tokenizer), job.held_out.open(tokenizer)
-    s = job.settings
+def run(cell: TextCell, folder: Path, tell: Tell) -> TrialResult:
+    """Train and measure the cell's model, and keep it in the folder."""
+    tokenizer = Tokenizer.load(tokenizer_folder(cell.tokenizer))
+    store, held_out = cell.training.open(tokenizer), cell.held_out.open(tokenizer)
+    s, trial = cell.settings, cell.trial
     targets = choose_targets(held_out, s.train_length, s.factors, s.blocks)
-    model = build(s, job.trial, tokenizer).to(resolve_device(s.device))
+    model = build(s, trial, tokenizer).to(resolve_device(s.device))
     first = fingerprint(model)
     began = time.perf_counter()
-    losses, step_seconds = train(model, store, s, job.trial, on_step)
+    losses, step_seconds = train(
+        model, store, s, trial, lambda step, loss: tell(TRAINING * step / s.train.steps, f"{loss:.2f}")
+    )
     trained = time.perf_counter()
     measurements = measure(model, targets, s)
-    measured = TrialResult(
-        trial=job.trial,
+    save_model(model, folder, tokenizer)
+    return TrialResult(
+        trial=trial,
         parameters=sum(p.numel() for p in model.parameters()),
         position_parameters=sum(p.numel() for name, p in model.named_parameters() if name in of_position(model)),
         first=first,
@@ -151,11 +189,7 @@ def run(job: Job, on_step: OnStep) -> TrialResult:
         train_seconds=trained - began,
         step_cpu_seconds=step_seconds,
         measure_seconds=time.perf_counter() - trained,
-        identity=job.identity,
     )
-    save_model(model, job.folder, tokenizer)
-    measured.save(job.folder)  # last: where it is, the trial is complete
-    return measured
 
 
 def build(settings: LabSettings, trial: Trial, tokenizer: Tokenizer) -> DecoderOnly:
@@ -246,10 +280,9 @@ def measure(model: DecoderOnly, targets: Targets, settings: LabSettings) -> Meas
 
 
 __all__ = [
-    "MEASURED",
     "CorpusRef",
-    "Job",
     "Measurements",
+    "TextCell",
     "TrialResult",
     "build",
     "fingerprint",

@@ -1,6 +1,6 @@
-"""A worker process: runs the jobs that come down its standard input, one after another.
+"""A worker process: runs the cells that come down its standard input, one after another.
 
-Jobs and events are lines of JSON. The text to train on is not among them: workers map the file that holds its tokens.
+Cells and events are lines of JSON. The text to train on is not among them: workers map the file that holds its tokens.
 A worker ends when the pipe from its parent closes, so that none is left behind however the parent ended.
 """
 
@@ -11,37 +11,38 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Mapping
-from importlib import import_module
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TextIO
 
-from gnomon.errors import BadValue, GnomonError
+from gnomon.errors import BadInput, BadValue, GnomonError
+from gnomon.lab.cell import Cell, Result, from_dict
 
 Event = dict[str, Any]
 
 
 def main() -> None:
-    """Take jobs until there are no more."""
+    """Take cells until there are no more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal: the parent decides
     events = os.fdopen(os.dup(1), "w", buffering=1, encoding="utf-8")
     os.dup2(2, 1)  # what a module of the user's prints must not be taken for an event
     jobs: SimpleQueue[str] = SimpleQueue()
     threading.Thread(target=_listen, args=(sys.stdin, jobs), daemon=True).start()
     while True:
-        _serve(json.loads(jobs.get()), lambda event: print(json.dumps(event), file=events))
+        serve(json.loads(jobs.get()), lambda event: print(json.dumps(event), file=events))
 
 
 def _listen(pipe: TextIO, jobs: "SimpleQueue[str]") -> None:
     for line in pipe:
         jobs.put(line)
-    os._exit(0)  # the parent has gone, or has no more jobs: nothing half-done needs to be saved
+    os._exit(0)  # the parent has gone, or has no more cells: nothing half-done needs to be saved
 
 
-def _serve(data: Mapping[str, Any], tell: Callable[[Event], None]) -> None:
-    """Run one job; whatever goes wrong is told, and the worker goes on."""
+def serve(data: Mapping[str, Any], tell: Callable[[Event], None]) -> None:
+    """Run one cell, `data` being its `to_dict` and the `folder` for its files; whatever goes wrong is told."""
     try:
-        run_here(data, tell)
-        tell({"event": "done"})
+        result = run_here(from_dict(data), Path(data["folder"]), tell)
+        tell({"event": "result", "result": result})
     except GnomonError as error:
         tell({"event": "failed", "kind": type(error).__name__, "message": str(error)})
     except Exception as error:
@@ -49,32 +50,28 @@ def _serve(data: Mapping[str, Any], tell: Callable[[Event], None]) -> None:
         tell({"event": "failed", "kind": "RuntimeError", "message": f"{type(error).__name__}: {error}"})
 
 
-def run_here(data: Mapping[str, Any], tell: Callable[[Event], None]) -> None:
-    """Run a job in this process."""
+def run_here(cell: Cell, folder: Path, tell: Callable[[Event], None]) -> Result:
+    """Run a cell in this process, with as many threads as it asks for."""
     import torch
 
-    from gnomon.lab.trial import Job, run
+    def step(share: float, text: str = "") -> None:
+        tell({"event": "step", "share": share, "text": text})
 
-    for module in data["modules"]:
-        _import(module)
-    job = Job.from_dict(dict(data))
     before = torch.get_num_threads()
-    torch.set_num_threads(job.settings.threads)
+    torch.set_num_threads(cell.n_threads)
     try:
-        run(job, lambda step, loss: tell({"event": "step", "step": step, "loss": loss}))
+        result = cell.run(folder, step)
     finally:
         torch.set_num_threads(before)
+    # as it will be read back: a tuple is a list, in whatever process the cell ran
+    read_back: Result = json.loads(json.dumps(result, allow_nan=False))
+    return read_back
 
 
-def _import(module: str) -> None:
-    """Import a module of the user's, so that the encodings it defines are known by name."""
-    try:
-        import_module(module)
-    except ModuleNotFoundError as error:
-        raise BadValue(
-            f"a worker process cannot import {module!r}, where an encoding is defined: put it into a file that can be "
-            "imported, or run with one worker, which is the calling process"
-        ) from error
+def error_of(event: Event) -> Exception:
+    """What a failed cell raised, in its kind."""
+    known: dict[str, type[GnomonError]] = {"BadInput": BadInput, "BadValue": BadValue, "NotFinite": BadValue}
+    return known.get(event["kind"], RuntimeError)(event["message"])
 
 
-__all__ = ["Event", "main", "run_here"]
+__all__ = ["Event", "error_of", "main", "run_here", "serve"]
