@@ -1,6 +1,6 @@
 # Gnomon. `make demo` and `make test` need only Python >= 3.11 and make: each sets up .venv for itself the first time.
 .DEFAULT_GOAL := help
-.PHONY: help order demo test test-slow check bench lint types clean
+.PHONY: help order demo test test-slow check bench lint types web web-check clean
 .DELETE_ON_ERROR:
 
 VENV := .venv
@@ -19,6 +19,7 @@ help:
 	@echo 'make test-slow  the other cases, and what takes long: trainings, the built wheel, older processors'
 	@echo 'make check      ruff, mypy and the fast tests: run it before a commit'
 	@echo 'make bench      how fast it is beside other libraries, into docs/speed.md'
+	@echo 'make web        build the page of the explorer anew (needs Node 20); web-check tests it'
 	@echo 'make clean      remove .venv and what tools left behind (never runs/)'
 	@echo 'Python: the first of $(PYTHONS) that is >= 3.11, or PYTHON=/path/to/python'
 
@@ -48,8 +49,21 @@ bench: $(VENV)/.dev
 	$(PIP) --group bench
 	$(BIN)/python benchmarks/all.py
 
+# The page of the explorer: its source is explorer/, what is built of it is committed, so that only who changes it needs Node.
+web: explorer/node_modules/.package-lock.json $(VENV)/.core
+	$(BIN)/python explorer/golden.py
+	cd explorer && npm run build
+
+web-check: explorer/node_modules/.package-lock.json
+	cd explorer && npm run check && npm test
+	cd explorer && npm run build -- --outDir built --emptyOutDir --logLevel warn
+	diff -r explorer/built src/gnomon/explorer/static && rm -r explorer/built
+
+explorer/node_modules/.package-lock.json: explorer/package-lock.json
+	cd explorer && npm ci && touch node_modules/.package-lock.json
+
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf explorer/node_modules explorer/built $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # A stamp is written only when all before it succeeded. An installation that was killed leaves .unfinished behind (with
 # the process id of its make), and the next make begins again from nothing rather than trust what is there.

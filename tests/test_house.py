@@ -42,7 +42,8 @@ LAYERS = (
     "tasks",
     "lab audit",
     "plots",
-    "cli explorer",
+    "explorer",
+    "cli",
 )
 LAYER = {name: height for height, names in enumerate(LAYERS) for name in names.split()}
 FRONT_PAGE = ("__init__.py", "__main__.py")  # the public names, gathered from everywhere

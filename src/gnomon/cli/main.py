@@ -31,6 +31,7 @@ COMMANDS = {
     "neighbors": "Show what a trained model keeps close together, and a map of it.",
     "lab": "Measure encodings beside each other, far past their training length.",
     "plot": "Draw an encoding, a mask, a norm: heat map, wavelengths, clock hands, scores, biases, gradients.",
+    "explore": "Open a local page on which position, attention and generation can be seen to move.",
     "inspect": "Follow a text through a model: ids, vectors, positions, attention, output.",
     "audit": "Find faults of position, masks, caches and tying in any model.",
     "extend": "Let a model read further than it was trained to.",

@@ -1,0 +1,4 @@
+declare module "*.tex" {
+  const math: string;
+  export default math;
+}

@@ -1,0 +1,15 @@
+/** Every panel, in the order of the menu: its name in the address, its group, its title, its component. */
+import type { Component } from "svelte";
+import { texts, type Texts } from "../lib/words.svelte";
+import Sinusoid from "./sinusoid/Sinusoid.svelte";
+import sinusoid from "./sinusoid/texts.json";
+
+export type Group = "group_encodings" | "group_attention" | "group_model" | "group_evidence";
+export type Entry = { name: string; group: Group; title: () => string; component: Component };
+
+function entry(name: string, group: Group, component: Component, catalogue: Texts): Entry {
+  const t = texts(catalogue);
+  return { name, group, component, title: () => t("title") };
+}
+
+export const PANELS: Entry[] = [entry("sinusoid", "group_encodings", Sinusoid, sinusoid)];

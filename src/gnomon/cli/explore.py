@@ -1,0 +1,54 @@
+"""`gnomon explore [MODEL]`: a local page on which position, attention and generation can be seen to move."""
+
+import click
+
+from gnomon.cli.options import TakesModel, device_option, import_option, json_option, lang_option, threads_option
+from gnomon.cli.output import print_json
+from gnomon.glossary import words
+
+
+@click.command("explore", cls=TakesModel)
+@click.argument("model", required=False)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at; others demand a token.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, help="Port to listen at.  [default: 0, which takes a free one]"
+)
+@click.option("--open/--no-open", "open_browser", default=True, show_default=True, help="Open it in the browser.")
+@device_option
+@threads_option
+@lang_option
+@import_option
+@json_option
+def command(
+    model: str | None,
+    host: str,
+    port: int,
+    open_browser: bool,
+    device: str,
+    threads: int | None,
+    lang: str,
+    as_json: bool,
+) -> None:
+    """Open the explorer, a page on this machine, and look into MODEL with it. Ctrl-C ends it.
+
+    MODEL is what `gnomon generate` takes: a run folder, a Hugging Face folder, a .gguf file or the name of a pulled
+    model. Only this machine can reach the page, and nothing leaves the machine.
+    """
+    from gnomon.device import resolve_device, set_threads
+    from gnomon.explorer import Served, Shelf, serve
+
+    set_threads(threads)
+    shelf = Shelf([] if model is None else [model], str(resolve_device(device)))
+    if model is not None:
+        shelf.get(shelf.names[0])  # what is wrong with it is said here, not on the page
+
+    def started(at: Served) -> None:
+        if as_json:
+            print_json({"url": at.url, "host": at.host, "port": at.port, "token": at.token, "models": shelf.names})
+        else:
+            click.echo(words("explore", lang)("at", url=at.url))
+
+    serve(shelf, host, port, open_browser, lang, started)
+
+
+__all__ = ["command"]

@@ -1,0 +1,12 @@
+"""The explorer: a page on this machine where position, attention and generation can be seen to move.
+
+`gnomon explore` serves it. Its web source is `explorer/` in the repository; what is built of it lies in `static/` here
+and is shipped, so that nobody who uses it needs Node. Panels of pure maths run in the browser. Panels of a model put
+questions to this server: a question is a function of `questions`, found by its name.
+"""
+
+from gnomon.explorer.app import explorer
+from gnomon.explorer.serve import Served, serve
+from gnomon.explorer.shelf import Shelf
+
+__all__ = ["Served", "Shelf", "explorer", "serve"]
