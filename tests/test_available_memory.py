@@ -3,7 +3,7 @@
 import pytest
 
 from gnomon import available_memory as memory
-from gnomon.available_memory import room_for, size
+from gnomon.available_memory import room_for, size_text
 from gnomon.errors import BadValue
 
 
@@ -33,4 +33,4 @@ def test_a_container_may_have_less_than_the_machine(monkeypatch, tmp_path):
     [(999, "999 bytes"), (1000, "1.0 kB"), (75_497_472, "75.5 MB"), (2_500_000_000, "2.5 GB"), (10**16, "10000.0 TB")],
 )
 def test_sizes_are_for_people(n_bytes, shown):
-    assert size(n_bytes) == shown
+    assert size_text(n_bytes) == shown

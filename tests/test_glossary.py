@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from gnomon.cli.options import lang_option
 from gnomon.embed import InputLayer
 from gnomon.errors import BadValue
-from gnomon.glossary import LANGUAGES, glossary, grouped, localized, message, numeral, translated, words
+from gnomon.glossary import LANGUAGES, glossary, grouped, localize, message, numeral, translate, words
 from gnomon.positions import get
 
 FIELDS = re.compile(r"\{(\w+)[^}]*\}")
@@ -107,7 +107,7 @@ def test_a_noun_goes_with_its_number(count, english, spanish):
 
 
 def test_what_is_no_number_keeps_its_points():
-    assert localized("torch 2.13.0, sha256 12ab3.4, v1.5", "es") == "torch 2.13.0, sha256 12ab3.4, v1.5"
+    assert localize("torch 2.13.0, sha256 12ab3.4, v1.5", "es") == "torch 2.13.0, sha256 12ab3.4, v1.5"
 
 
 def test_numbers_in_a_text_are_those_of_its_language():
@@ -119,8 +119,8 @@ def test_what_the_library_said_in_english_can_be_said_in_the_others():
     inner = message("plots", "head", number=1234)
     outer = message("plots", "table_title", name=inner)
     assert outer == "Positional Encoding: head 1\u202f234"
-    assert translated(outer, "es") == "Codificación Posicional: cabezal 1\u202f234"
-    assert translated("their own words", "es") == "their own words"
+    assert translate(outer, "es") == "Codificación Posicional: cabezal 1\u202f234"
+    assert translate("their own words", "es") == "their own words"
     assert deepcopy(outer) == pickle.loads(pickle.dumps(outer)) == str(outer)
 
 

@@ -15,7 +15,7 @@ import gnomon as gn
 from gnomon.cli.main import cli
 from gnomon.cli.settings import listing
 from gnomon.kinds import Setting, options
-from gnomon.settings import check_fields, explained, groups, kinds_of, said_of, takes, values_of
+from gnomon.settings import check_fields, groups, help_text, kinds_of, setting_of, takes, values_of
 
 SIZES = {"vocab_size": 50, "d_model": 32, "n_layers": 1, "n_heads": 2}
 PAGE = Path(__file__).parents[1] / "docs" / "settings.md"
@@ -40,13 +40,13 @@ def test_every_setting_of_a_model_is_stated_by_one_class_and_says_what_it_means(
     stated = [name for cls in gn.ModelConfig.__mro__ for name in inspect.get_annotations(cls)]
     assert sorted(stated) == sorted(NAMES)
     for name in NAMES:
-        assert said_of(gn.ModelConfig, name).meaning
+        assert setting_of(gn.ModelConfig, name).meaning
 
 
 def test_no_number_outside_its_range_gets_into_a_config():
     tried = 0
     for name, kind in kinds_of(gn.ModelConfig).items():
-        said = said_of(gn.ModelConfig, name)
+        said = setting_of(gn.ModelConfig, name)
         beyond = [bound for bound in (said.above, said.below) if bound is not None]
         beyond += [] if said.least is None else [said.least - 1]
         beyond += [] if said.most is None else [said.most + 1]
@@ -75,7 +75,7 @@ def test_help_has_a_line_for_each_under_the_class_that_states_it():
     assert [(title, [field.name for field in mine]) for title, mine in groups(Animal)] == [
         ("Ears", ["width"]), ("An animal", ["legs"]),
     ]  # fmt: skip
-    assert explained(Animal).splitlines() == [
+    assert help_text(Animal).splitlines() == [
         "Ears", "  width  of each, in mm (above 0 and below 90; Darwin 1871)", "",
         "An animal", "  legs   to walk on (between 0 and 2**20)",
     ]  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-from gnomon.errors import BadValue, must_be, shown, wrong
+from gnomon.errors import BadValue, must_be, short_repr, wrong
 from gnomon.shapes import Bool, Float, Int
 
 CELLS = 2**31  #: of a grid, at most
@@ -79,7 +79,7 @@ def _rows_of_lengths(lengths: Any) -> list[list[int]]:
             "lengths", lengths, "rows of document lengths", "one row of 3 and 2 tokens is Layout.packed([[3, 2]])"
         ) from error
     if not rows or any(n < 1 for row in rows for n in row):
-        raise BadValue(f"packed lengths must be rows of positive document lengths, got {shown(lengths)}")
+        raise BadValue(f"packed lengths must be rows of positive document lengths, got {short_repr(lengths)}")
     return rows
 
 

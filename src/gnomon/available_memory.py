@@ -32,23 +32,23 @@ def room_for(n_bytes: int, what: str, instead: str) -> None:
     gnomon.errors.BadValue: such a table needs about 1000000.0 TB of memory, more than there is here: take fewer
     """
     if n_bytes > memory():
-        raise BadValue(f"{what} needs about {size(n_bytes)} of memory, more than there is here: {instead}")
+        raise BadValue(f"{what} needs about {size_text(n_bytes)} of memory, more than there is here: {instead}")
 
 
-def size(n_bytes: int) -> str:
+def size_text(n_bytes: int) -> str:
     """Bytes for people, in powers of 1000.
 
     >>> size(75_497_472)
     '75.5 MB'
     """
-    number, unit = scaled(n_bytes)
+    number, unit = to_units(n_bytes)
     return f"{number:.1f} {unit}" if unit else f"{n_bytes} bytes"
 
 
-def scaled(n_bytes: int) -> tuple[float, str]:
+def to_units(n_bytes: int) -> tuple[float, str]:
     """Bytes as a number of kB, MB, GB or TB; without a unit below 1000."""
     power = min((len(str(n_bytes)) - 1) // 3, 4)
     return n_bytes / 1000**power, ("", "kB", "MB", "GB", "TB")[power]
 
 
-__all__ = ["memory", "room_for", "scaled", "size"]
+__all__ = ["memory", "room_for", "size_text", "to_units"]

@@ -22,7 +22,7 @@ class GnomonError(Exception):
     """Base of every error that Gnomon raises on purpose; what its message quotes is cut where it is very long."""
 
     def __init__(self, message: object = "") -> None:
-        super().__init__(shortened(str(message)))
+        super().__init__(shorten(str(message)))
 
 
 class BadValue(GnomonError, ValueError):
@@ -59,7 +59,7 @@ def unknown(kind: str, given: str, known: Iterable[str], also: Mapping[str, str]
     meant |= {name.casefold(): name for name in names}
     near = get_close_matches(str(given).casefold(), meant, n=1, cutoff=0.5)
     hint = f": did you mean {meant[near[0]]!r}?" if near else "."
-    return BadValue(f"unknown {kind} {shown(given)}{hint} Known: {', '.join(names) or 'none'}")
+    return BadValue(f"unknown {kind} {short_repr(given)}{hint} Known: {', '.join(names) or 'none'}")
 
 
 def wrong(name: str, given: object, expected: str, how: str = "") -> BadValue:
@@ -68,7 +68,7 @@ def wrong(name: str, given: object, expected: str, how: str = "") -> BadValue:
     >>> print(wrong("at", [[1, 0]], "a Layout", "for a mask of real tokens: gn.Layout.padded(mask)"))
     at must be a Layout, got a list of 1 list: [[1, 0]]; for a mask of real tokens: gn.Layout.padded(mask)
     """
-    return BadValue(f"{name} must be {expected}, got {described(given)}" + (f"; {how}" if how else ""))
+    return BadValue(f"{name} must be {expected}, got {describe_value(given)}" + (f"; {how}" if how else ""))
 
 
 def must_be(name: str, value: object, kind: Any, how: str = "") -> None:
@@ -83,22 +83,22 @@ def must_be(name: str, value: object, kind: Any, how: str = "") -> None:
     if words and isinstance(value, str) and all(get_origin(m) is Literal or m in (None, NoneType) for m in members):
         raise unknown(name, value, [word for word in words if isinstance(word, str)])
     meaning = "" if said is None else f"{name}: {said.meaning}"
-    raise wrong(name, value, in_words(kind), how or meaning or _explained(members))
+    raise wrong(name, value, in_words(kind), how or meaning or _explain(members))
 
 
-def _explained(kinds: Iterable[Any]) -> str:
+def _explain(kinds: Iterable[Any]) -> str:
     """What a protocol among these is, by the first line of its docstring: its name does not say how to make one."""
     lines = [inspect.getdoc(kind) for kind in kinds if getattr(kind, "_is_protocol", False)]
     return "; ".join(line.partition("\n")[0].rstrip(".") for line in lines if line)
 
 
-def checked(function: F) -> F:
+def check_arguments(function: F) -> F:
     """Check the arguments of each call against their annotations with `must_be`. Of a class: those of its constructor.
 
     For constructors and calls that are not made once a layer: it reads the signature at every call.
     """
     if isinstance(function, type):
-        function.__init__ = checked(function.__init__)  # type: ignore[misc]
+        function.__init__ = check_arguments(function.__init__)  # type: ignore[misc]
         return function
 
     @cache
@@ -144,10 +144,10 @@ def _is_word(kind: Any) -> bool:
     return any(get_origin(option) is Literal for option in options(kind))
 
 
-def described(value: object) -> str:
+def describe_value(value: object) -> str:
     """A value in a few words: its kind, its shape if it has one, and what it holds where that is short."""
     if value is None or isinstance(value, bool | int | float | complex | str | bytes):
-        return shown(value)
+        return short_repr(value)
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     kind = type(value).__name__
     if isinstance(value, type):
@@ -157,11 +157,11 @@ def described(value: object) -> str:
         return f"a {home} {'tensor' if kind == 'Tensor' else kind} of {dtype}, shape {tuple(shape)}"
     if isinstance(value, list | tuple | set | frozenset | dict):
         kinds = sorted({type(item).__name__ for item in value})
-        return f"{article(kind)} of {len(value)} {' and '.join(kinds)}".rstrip() + f": {shown(value)}"
-    return f"{article(kind)} {shown(value)}" if callable(value) else article(kind)
+        return f"{article(kind)} of {len(value)} {' and '.join(kinds)}".rstrip() + f": {short_repr(value)}"
+    return f"{article(kind)} {short_repr(value)}" if callable(value) else article(kind)
 
 
-def shortened(message: str) -> str:
+def shorten(message: str) -> str:
     """A message in which words, quotations and the whole are cut in the middle where a reader would lose the thread.
 
     >>> len(shortened("got " + "9" * 5000 + " steps"))
@@ -184,7 +184,7 @@ _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 80
 
 
-def shown(value: object) -> str:
+def short_repr(value: object) -> str:
     """repr, cut in its middle where it is long: a message quotes, it does not repeat a whole file."""
     return _SHORT.repr(value)
 
@@ -195,12 +195,12 @@ __all__ = [
     "GnomonError",
     "Terminated",
     "article",
-    "checked",
-    "described",
+    "check_arguments",
+    "describe_value",
     "each_text",
     "must_be",
-    "shortened",
-    "shown",
+    "short_repr",
+    "shorten",
     "unknown",
     "wrong",
 ]

@@ -75,12 +75,12 @@ def message(group: str, key: str, **fields: object) -> Message:
     return Message.of(group, key, fields)
 
 
-def translated(text: str, lang: str) -> str:
+def translate(text: str, lang: str) -> str:
     """A text that `message` made, or one of the glossary's phrases, in another language; any other text as it is."""
     if not isinstance(text, Message):
         known = glossary()["phrases"].get(text)
         return text if known is None else known[words("phrases", lang).lang]
-    fields = {name: translated(x, lang) if isinstance(x, str) else x for name, x in text.fields.items()}
+    fields = {name: translate(x, lang) if isinstance(x, str) else x for name, x in text.fields.items()}
     return words(text.group, lang)(text.key, **fields)
 
 
@@ -119,10 +119,10 @@ def numeral(x: float, spec: str = "", lang: str = "en") -> str:
     text = format(x, spec)
     if "e+" in text and not spec.endswith("e") and abs(x) < LARGE:
         text = format(float(text), ".0f")
-    return localized(text, lang)
+    return localize(text, lang)
 
 
-def localized(text: str, lang: str) -> str:
+def localize(text: str, lang: str) -> str:
     """The numbers of a text that Python wrote, as a language writes them: 1234.5 is 1\u202f234,5 in Spanish."""
     point = "." if lang == "en" else ","
 
@@ -162,6 +162,16 @@ class _Fill(string.Formatter):
 _FILL = {lang: _Fill(lang) for lang in LANGUAGES}
 
 __all__ = [
-    "LANGUAGES", "Language", "Message", "Words", "glossary", "grouped", "localized", "message", "numeral", "synonyms",
-    "translated", "words",
-]  # fmt: skip
+    "LANGUAGES",
+    "Language",
+    "Message",
+    "Words",
+    "glossary",
+    "grouped",
+    "localize",
+    "message",
+    "numeral",
+    "synonyms",
+    "translate",
+    "words",
+]

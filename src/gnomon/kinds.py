@@ -142,7 +142,7 @@ def in_words(kind: Any, within: str = "") -> str:
         said = setting(kind)
         return in_words(arguments[0], within if said is None else said.range)
     if origin in (Union, UnionType):
-        return " or ".join(_of_these(member, arguments) or in_words(member, within) for member in arguments)
+        return " or ".join(_member_text(member, arguments) or in_words(member, within) for member in arguments)
     if origin is Literal:
         return " or ".join(repr(choice) for choice in arguments)
     if origin in (list, tuple, Sequence):
@@ -152,7 +152,7 @@ def in_words(kind: Any, within: str = "") -> str:
     return WORDS.get(kind) or article(getattr(origin or kind, "__name__", str(kind)))
 
 
-def _of_these(member: Any, members: tuple[Any, ...]) -> str:
+def _member_text(member: Any, members: tuple[Any, ...]) -> str:
     """Of a list whose items are what else the union has."""
     listed = get_origin(member) in (list, tuple, Sequence) and set(options(get_args(member)[0])) == {*members} - {
         member

@@ -76,7 +76,7 @@ def check_fields(kind: type[Any], values: Mapping[str, object]) -> None:
         must_be(name, value, kinds[name])
 
 
-def made(kind: type[T], **values: Any) -> T:
+def make_settings(kind: type[T], **values: Any) -> T:
     """An object of this dataclass with these fields, each of them checked."""
     check_fields(kind, values)
     return kind(**values)
@@ -90,7 +90,7 @@ def values_of(kind: type[Any], source: Any) -> dict[str, Any]:
 # ------------------------------------------------------------------ words
 
 
-def said_of(kind: type[Any], name: str) -> Setting:
+def setting_of(kind: type[Any], name: str) -> Setting:
     """What is said of a field."""
     found = setting(kinds_of(kind)[name])
     assert found is not None, f"{kind.__name__}.{name} has no Setting"
@@ -105,14 +105,14 @@ def groups(kind: type[Any]) -> Iterator[tuple[str, list[Field[Any]]]]:
             yield inspect.cleandoc(cls.__doc__ or "").partition("\n")[0], mine
 
 
-def line_of(kind: type[Any], name: str) -> str:
+def help_line(kind: type[Any], name: str) -> str:
     """The meaning of a field with its range and its source."""
-    said = said_of(kind, name)
+    said = setting_of(kind, name)
     more = "; ".join(filter(None, (said.range, said.source)))
     return f"{said.meaning} ({more})" if more else said.meaning
 
 
-def explained(kind: type[Any]) -> str:
+def help_text(kind: type[Any]) -> str:
     """The fields, a line or two for each."""
     wide = max(len(field.name) for field in fields(kind)) + 4
     wrap = textwrap.TextWrapper(WIDTH, subsequent_indent=" " * wide, break_long_words=False)
@@ -121,7 +121,7 @@ def explained(kind: type[Any]) -> str:
         lines += ["", title]
         for field in mine:
             wrap.initial_indent = f"  {field.name}".ljust(wide)
-            lines += wrap.wrap(line_of(kind, field.name))
+            lines += wrap.wrap(help_line(kind, field.name))
     return "\n".join(lines[1:])
 
 
@@ -144,11 +144,11 @@ def parameters_of(kind: type[Any]) -> list[inspect.Parameter]:
 def takes(kind: Callable[P, Any]) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, P], None]]:
     """Of a constructor: its arguments are the fields of this dataclass, for type checkers and for `help`."""
 
-    def told(constructor: Callable[..., None]) -> Callable[Concatenate[Any, P], None]:
+    def decorate(constructor: Callable[..., None]) -> Callable[Concatenate[Any, P], None]:
         sign(constructor, kind)
         return constructor
 
-    return told
+    return decorate
 
 
 def sign(function: Any, kind: Any) -> None:
@@ -166,13 +166,13 @@ __all__ = [
     "annotations_of",
     "check_fields",
     "default_of",
-    "explained",
     "groups",
+    "help_line",
+    "help_text",
     "kinds_of",
-    "line_of",
-    "made",
+    "make_settings",
     "parameters_of",
-    "said_of",
+    "setting_of",
     "sign",
     "takes",
     "values_of",

@@ -30,7 +30,7 @@ class Stored(nn.Module):
         """weight (out, in), of any floating type; blocks need a width of whole blocks."""
         super().__init__()
         must_be("kind", kind, Kind)
-        if not storable(weight, kind):
+        if not can_be_stored(weight, kind):
             raise BadValue(f"{kind} stores blocks of {BLOCK} weights, and rows of {weight.shape[1]} are none")
         self.kind: Kind = kind
         self.shape = weight.shape
@@ -70,7 +70,7 @@ def matrix(weight: Tensor | Stored) -> Float:
     return weight.dense() if isinstance(weight, Stored) else weight
 
 
-def storable(weight: Float, kind: Kind) -> bool:
+def can_be_stored(weight: Float, kind: Kind) -> bool:
     """Whether a matrix can be stored so."""
     return weight.dim() == 2 and (kind not in _GGUF or weight.shape[1] % BLOCK == 0)
 
@@ -111,7 +111,7 @@ def store(model: nn.Module, kind: Kind) -> None:
     seen: dict[int, Stored] = {}  # a tie stays a tie
     for part in list(model.modules()):
         weight = part._parameters.get("weight")
-        if getattr(part, "stores_weight", False) and weight is not None and storable(weight, kind):
+        if getattr(part, "stores_weight", False) and weight is not None and can_be_stored(weight, kind):
             if id(weight) not in seen:
                 seen[id(weight)] = Stored(weight, kind)
             del part._parameters["weight"]
@@ -128,4 +128,4 @@ def check_whole(model: nn.Module) -> None:
             )
 
 
-__all__ = ["BLOCK", "Stored", "check_whole", "matrix", "pack", "storable", "store", "unpack"]
+__all__ = ["BLOCK", "Stored", "can_be_stored", "check_whole", "matrix", "pack", "store", "unpack"]

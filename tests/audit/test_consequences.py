@@ -9,7 +9,7 @@ from variants import student
 
 import gnomon as gn
 from gnomon.audit import LAWS
-from gnomon.audit.consequences import FOLLOW, with_root_causes
+from gnomon.audit.consequences import FOLLOW, attribute_root_causes
 from gnomon.audit.finding import Finding
 from gnomon.audit.laws.padding import SWAPPED
 
@@ -34,13 +34,13 @@ def test_only_what_may_follow_and_has_no_cause_of_its_own_points_there() -> None
     ]  # fmt: skip
     after = AFTER.format("causality")
     notes = [findings[0].note, after, "it has no causal mask", findings[3].note, after]
-    assert [found.note for found in with_root_causes(findings)] == notes
+    assert [found.note for found in attribute_root_causes(findings)] == notes
 
 
 def test_nothing_points_to_a_law_that_is_not_broken() -> None:
     for verdict in ("pass", "by design", "not observable"):
         findings = (Finding("causality", "", verdict), failed("prefix = beginning"))  # type: ignore[arg-type]
-        assert with_root_causes(findings) == findings
+        assert attribute_root_causes(findings) == findings
 
 
 def test_a_mask_the_wrong_way_round_is_told_once() -> None:

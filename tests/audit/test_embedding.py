@@ -7,7 +7,7 @@ from torch.nn import functional as F
 from variants import asked, student
 
 from gnomon.audit import Torch
-from gnomon.audit.laws.embedding import entering
+from gnomon.audit.laws.embedding import first_block_input
 
 SCALE, PADDING, DROPOUT = "the scale counts once", "padding is not trained", "dropout acts once"
 SQRT = "self.scale = math.sqrt(d_model)"
@@ -48,7 +48,7 @@ def test_a_norm_before_the_blocks_is_not_accused():
 
 def test_asking_what_the_first_block_is_given_stops_there_and_leaves_nothing_behind():
     target = student()
-    x = entering(target, target.ids(2, 3))
+    x = first_block_input(target, target.ids(2, 3))
     assert x.shape == (2, 3, 32)
     assert target.logits(target.ids(2, 3)).shape == (2, 3, 65)
 

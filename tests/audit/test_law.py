@@ -148,7 +148,7 @@ def test_what_fresh_weights_cannot_show_is_asked_again_of_larger_ones():
 
 def drawn(model):
     """Its weights while they are drawn anew, by name."""
-    with target(model).redrawn() as larger:
+    with target(model).redraw() as larger:
         return {name: weight.clone() for name, weight in larger.module.state_dict().items()}
 
 

@@ -21,7 +21,7 @@ from gnomon.audit.outputs import SPOKEN, WRITERS, junit, page, sarif, save
 from gnomon.audit.outputs.words import reason
 from gnomon.audit.target import OTHERS
 from gnomon.errors import BadInput, BadValue
-from gnomon.glossary import LANGUAGES, glossary, translated, words
+from gnomon.glossary import LANGUAGES, glossary, translate, words
 
 HOSTILE = "<script>alert('1')</script> & \"quoted\" ]]> \x1b[31m\x00\ud800 {} %s"
 NOISE = st.text(max_size=40) | st.sampled_from([HOSTILE, "", "x" * 150, "javascript:alert(1)", "a\nb\tc"])
@@ -363,7 +363,7 @@ def test_the_table_and_the_page_speak_the_language_asked_for(report, lang):
             assert w(verdict) in text
             assert w(verdict) == verdict or not n or f"{n} {verdict}" not in text
         assert w("english") in " ".join(text.split())
-        assert translated("causality", lang) in text
+        assert translate("causality", lang) in text
         assert "(causality)" in text  # the name that --only takes
         assert "0,5" in text
         assert "0.5" not in text

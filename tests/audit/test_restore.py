@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from gnomon.audit.restore import draw, in_dtype, restored
+from gnomon.audit.restore import cast_while_asking, draw, restore_afterwards
 
 
 class Holder(nn.Module):
@@ -70,7 +70,7 @@ def test_whatever_a_law_does_is_undone(change):
     model = Holder().eval()
     before = model.state()
     model.counting.__closure__[0].cell_contents = torch.zeros(1)
-    with restored(model):
+    with restore_afterwards(model):
         change(model)
     after = model.state()
     for (dtype, was, at), (now_dtype, now, now_at) in zip(before[0], after[0], strict=True):
@@ -82,7 +82,7 @@ def test_whatever_a_law_does_is_undone(change):
 def test_it_comes_back_from_an_error_too():
     model = Holder()
     before = model.linear.weight.clone()
-    with suppress(KeyboardInterrupt), restored(model):
+    with suppress(KeyboardInterrupt), restore_afterwards(model):
         drawn(model)
         raise KeyboardInterrupt
     assert torch.equal(model.linear.weight, before)
@@ -91,7 +91,7 @@ def test_it_comes_back_from_an_error_too():
 def test_weights_change_where_they_lie():
     """A tie by a view of the weight holds while weights are drawn anew, as it does in training."""
     model = Holder()
-    with restored(model):
+    with restore_afterwards(model):
         drawn(model)
         assert torch.equal(model.view, model.linear.weight.T)
 
@@ -99,10 +99,10 @@ def test_weights_change_where_they_lie():
 def test_one_loan_within_another():
     model = Holder()
     before = model.linear.weight.clone()
-    with restored(model):
+    with restore_afterwards(model):
         drawn(model)
         larger = model.linear.weight.clone()
-        with restored(model):
+        with restore_afterwards(model):
             model.bfloat16()
         assert torch.equal(model.linear.weight, larger)
     assert torch.equal(model.linear.weight, before)
@@ -112,14 +112,14 @@ def test_what_cannot_be_written_is_left_alone():
     with torch.inference_mode():
         inferred = torch.zeros(2)
     held = SimpleNamespace(meta=torch.empty(2, device="meta"), one=torch.zeros(1).expand(3), inferred=inferred)
-    with restored(held, lambda: held, int, torch):
+    with restore_afterwards(held, lambda: held, int, torch):
         held.meta = None
     assert held.meta.is_meta
 
 
 def test_a_function_of_a_module_is_asked_in_another_dtype():
     model = nn.Linear(2, 2)
-    asked = in_dtype(model, torch.float64, lambda x: model(x.to(model.weight.dtype)))
+    asked = cast_while_asking(model, torch.float64, lambda x: model(x.to(model.weight.dtype)))
     assert asked(torch.ones(2)).dtype == torch.float64
     assert model.weight.dtype == torch.float32
 
@@ -138,7 +138,7 @@ def test_a_buffer_written_while_gradients_are_recorded_is_no_part_of_the_graph()
 
     model = Writes()
     for _ in range(2):
-        with restored(model):
+        with restore_afterwards(model):
             model(torch.ones(2, 4)).sum().backward()
         assert (model.cache.is_leaf, model.cache.requires_grad) == (True, False)
         assert not model.cache.any()

@@ -12,7 +12,7 @@ from torch import nn
 
 import gnomon as gn
 from gnomon.audit import LAWS, Interrupted, Target, check, laws_of
-from gnomon.audit.run import selected
+from gnomon.audit.run import select
 from gnomon.audit.target import NotApplicable
 from gnomon.errors import BadValue
 
@@ -131,13 +131,13 @@ def test_a_model_defined_below_the_current_folder_is_pointed_to(monkeypatch: pyt
 
 
 def test_a_name_stands_for_itself_its_beginning_for_all_that_begin_so() -> None:
-    assert [law.name for law in selected(["causality"], [])] == ["causality"]
+    assert [law.name for law in select(["causality"], [])] == ["causality"]
     name = next(name for name in LAWS if any(other != name and other.startswith(name) for other in LAWS))
-    assert [law.name for law in selected([name], [])] == [name]
+    assert [law.name for law in select([name], [])] == [name]
     cached = [name for name in LAWS if name.startswith("c")]
     assert len(cached) > 1
-    assert [law.name for law in selected(["c"], [])] == cached
-    assert [law.name for law in selected([], ["c"])] == [name for name in LAWS if name not in cached]
+    assert [law.name for law in select(["c"], [])] == cached
+    assert [law.name for law in select([], ["c"])] == [name for name in LAWS if name not in cached]
 
 
 @pytest.mark.parametrize("given", [{"only": ["causalty"]}, {"skip": ["causalty"]}])
@@ -148,7 +148,7 @@ def test_an_unknown_law_names_the_nearest(given: dict[str, list[str]]) -> None:
 
 def test_one_law_may_stand_without_a_list() -> None:
     assert [found.law for found in gn.audit(Means(), only="causality").findings] == ["causality"]
-    assert [law.name for law in selected("c", "causality")] == [law.name for law in selected(["c"], ["causality"])]
+    assert [law.name for law in select("c", "causality")] == [law.name for law in select(["c"], ["causality"])]
     check(Means(), only="causality")
     laws_of(Means, only="causality", skip="call")("causality")
     with pytest.raises(BadValue, match="unknown law 'causalty'"):
@@ -157,9 +157,9 @@ def test_one_law_may_stand_without_a_list() -> None:
 
 def test_no_law_is_asked_by_an_empty_name() -> None:
     with pytest.raises(BadValue, match="unknown law ''"):
-        selected("", [])
+        select("", [])
     with pytest.raises(BadValue, match="unknown law ''"):
-        selected([""], [])
+        select([""], [])
 
 
 def test_a_law_that_was_not_asked_is_not_in_the_report() -> None:

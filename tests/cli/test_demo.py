@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from gnomon.checkpoints import load
-from gnomon.cli.demo import _indented
+from gnomon.cli.demo import _indent
 from gnomon.cli.main import cli
 
 TINY = ["demo", "--steps", "2", "--length", "8", "--positions", "none,learned,alibi", "--workers", "1"]
@@ -108,4 +108,4 @@ def test_by_default_all_six_are_trained_the_most_telling_pair_first():
 
 
 def test_what_a_model_writes_cannot_command_the_terminal():
-    assert _indented("a\x1b[2Jb\tc\n\x07") == "    a·[2Jb c\n    ·"
+    assert _indent("a\x1b[2Jb\tc\n\x07") == "    a·[2Jb c\n    ·"

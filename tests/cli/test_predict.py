@@ -62,9 +62,9 @@ def test_text_comes_from_standard_input_too(spans):
 
 
 def test_on_a_terminal_the_whole_text_is_shown_in_colours(spans, monkeypatch):
-    shown = module._coloured("if x: y", [Span(0, 2, "keyword"), Span(6, 7, "name")], list(KINDS))
+    shown = module._colour_spans("if x: y", [Span(0, 2, "keyword"), Span(6, 7, "name")], list(KINDS))
     assert shown == "\x1b[35mif\x1b[0m x: \x1b[34my\x1b[0m"
-    assert module._coloured("no spans", [], list(KINDS)) == "no spans"
+    assert module._colour_spans("no spans", [], list(KINDS)) == "no spans"
 
 
 def test_classes_come_with_probabilities(classes):

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from gnomon.checkpoints import load
 from gnomon.cli.config import resolve_config
 from gnomon.cli.main import cli
-from gnomon.cli.train_settings import settings_of, settled
+from gnomon.cli.train_settings import complete_settings, settings_of
 from gnomon.data import Tokenizer
 from gnomon.positions import base as positions_base
 from gnomon.tasks import find
@@ -172,7 +172,7 @@ def test_an_encoding_of_your_own_is_trained_resumed_and_asked_for_by_its_module(
 
 def test_a_preset_has_its_own_learning_rate_unless_one_is_given():
     def rate(*sets: str) -> float:
-        return settled(resolve_config(settings_of(find("text")), sets=sets)).train.lr
+        return complete_settings(resolve_config(settings_of(find("text")), sets=sets)).train.lr
 
     assert rate() == TrainConfig().lr
     assert rate("preset=gpt2-small") == 6e-4
@@ -196,7 +196,7 @@ def test_a_model_without_a_table_is_trained_to_the_length_of_its_rows():
     from gnomon.cli.train_settings import make_model
 
     given = resolve_config(settings_of(find("text")), sets=["position.name=rope", "train.length=24"])
-    model = make_model(settled(given), Tokenizer.bytes(), torch.device("cpu"))
+    model = make_model(complete_settings(given), Tokenizer.bytes(), torch.device("cpu"))
     assert model.config.max_positions == 24
 
 

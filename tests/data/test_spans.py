@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gnomon.data import Tokenizer
 from gnomon.data.spans import Span, SpanCounts, best_labels, count_spans, kinds_of, label_names, to_labels, to_spans
-from gnomon.tasks.spans import tokenized
+from gnomon.tasks.spans import tokenize
 
 KINDS = ("name", "number")
 TEXT = "abcdefghijklmnop"
@@ -102,7 +102,7 @@ def test_f1_is_the_harmonic_mean_of_precision_and_recall():
 def test_byte_pair_tokens_are_labelled_by_their_first_visible_character():
     tokenizer = Tokenizer.bpe(["if value: return value"] * 50, 280)
     text = "if value: return value"
-    ids, starts = tokenized(text, tokenizer)
+    ids, starts = tokenize(text, tokenizer)
     pieces = [text[a:b] for a, b in zip(starts, [*starts[1:], len(text)], strict=True)]
     assert "".join(pieces) == text
     assert pieces == [tokenizer.decode([i]) for i in ids]
@@ -114,7 +114,7 @@ def test_byte_pair_tokens_are_labelled_by_their_first_visible_character():
 @pytest.mark.parametrize("tokenizer", [Tokenizer.bytes(), Tokenizer.bpe(["año niño"] * 9, 262)])
 def test_characters_of_several_bytes_keep_their_places(tokenizer):
     text = "niño = '→' # año"
-    ids, starts = tokenized(text, tokenizer)
+    ids, starts = tokenize(text, tokenizer)
     assert len(ids) == len(starts)
     spans = [Span(0, 4, "name"), Span(7, 10, "number"), Span(11, 16, "name")]
     assert to_spans(to_labels(spans, text, starts, KINDS), text, starts, KINDS) == spans

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gnomon.data.table import Example, distinct, divided, read_table
+from gnomon.data.table import Example, drop_duplicates, read_table, split_examples
 from gnomon.errors import BadInput
 
 ROWS = [Example("one, two", "a"), Example('say "hi"', "b")]
@@ -62,19 +62,19 @@ def test_a_mistake_is_named_with_its_line(tmp_path, name, content, message):
 
 def test_a_text_is_kept_once_and_not_at_all_with_two_labels():
     rows = [Example("x", "a"), Example("y", "a"), Example("x", "a"), Example("y", "b"), Example("y", "a")]
-    assert distinct(rows) == [Example("x", "a")]
+    assert drop_duplicates(rows) == [Example("x", "a")]
 
 
 def test_no_text_is_on_both_sides_and_every_class_is():
     rows = [Example(f"{label}{i}", label) for label, n in (("a", 40), ("b", 3), ("c", 2)) for i in range(n)]
-    training, held_out = divided(rows, 0.2)
+    training, held_out = split_examples(rows, 0.2)
     assert sorted(training + held_out) == sorted(rows)
     assert {label for _, label in training} == {label for _, label in held_out} == {"a", "b", "c"}
     assert [sum(row.label == label for row in held_out) for label in "abc"] == [8, 1, 1]
-    assert divided(rows[::-1], 0.2)[1] == held_out  # not by their order
-    assert divided(rows, 0.2, seed=1)[1] != held_out
+    assert split_examples(rows[::-1], 0.2)[1] == held_out  # not by their order
+    assert split_examples(rows, 0.2, seed=1)[1] != held_out
 
 
 def test_a_class_of_one_text_cannot_be_held_out():
     with pytest.raises(BadInput, match="'b' has one text, .*: give more, or none"):
-        divided([Example("x", "a"), Example("y", "a"), Example("z", "b")], 0.5)
+        split_examples([Example("x", "a"), Example("y", "a"), Example("z", "b")], 0.5)

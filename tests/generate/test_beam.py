@@ -11,7 +11,7 @@ import gnomon as gn
 from gnomon.data import Tokenizer
 from gnomon.errors import BadInput, BadValue
 from gnomon.generate import Beam, Constraints, DiverseBeam, Node, Tree, draw, generate
-from gnomon.generate.hypotheses import Group, worth
+from gnomon.generate.hypotheses import Group, by_score
 
 PROMPTS = [[3, 1, 4], [1, 5, 2, 6, 5], [3], [5, 6, 2, 1]]
 EOS = {"eos_ids": [0]}
@@ -466,8 +466,8 @@ def test_the_first_group_is_a_beam_of_its_own_width(tiny, seed, rule, monkeypatc
     first, plain = groups[::3], Beam(2, 0.7, rule, n_best=2)
     assert len(first) == len(PROMPTS)
     for prompt, group, g in zip(PROMPTS, first, generate(model, PROMPTS, strategy=plain, **settings), strict=True):
-        ended, cut = (sorted(texts, key=worth) for texts in (group.finished, group.cut))
-        results = sorted((ended + cut)[:2], key=worth)
+        ended, cut = (sorted(texts, key=by_score) for texts in (group.finished, group.cut))
+        results = sorted((ended + cut)[:2], key=by_score)
         assert [(h.row.ids, pytest.approx(h.score, abs=1e-4)) for h in results] == found(g)
         assert found(g) == slowly(model, prompt, None, plain, 7)
 

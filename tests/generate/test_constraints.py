@@ -22,7 +22,7 @@ from gnomon.generate import (
     Speculative,
     generate,
 )
-from gnomon.generate.logits import forced, no_repeat, only, presence_frequency, repetition, unwritten
+from gnomon.generate.logits import forbid_incomplete, force, no_repeat, presence_frequency, repetition, restrict
 
 INF = math.inf
 
@@ -73,15 +73,15 @@ def test_a_bad_word_is_banned_where_it_would_be_complete():
     words = [[1], [2, 3], [0, 0, 2]]
     for ids, banned in [([], [1]), ([2], [1, 3]), ([0, 0], [1, 2]), ([0], [1]), ([3, 2], [1, 3])]:
         for cut in range(len(ids) + 1):
-            out = unwritten(torch.zeros(1, 4), after(ids[:cut], ids[cut:]), words)
+            out = forbid_incomplete(torch.zeros(1, 4), after(ids[:cut], ids[cut:]), words)
             assert (out[0] == -INF).nonzero().flatten().tolist() == banned
 
 
 def test_only_leaves_each_row_its_own_and_forced_overrules_it():
     logits = torch.tensor([[1.0, 2.0, 3.0]]).expand(3, -1)
-    allowed = only(logits, [[0], None, []])
+    allowed = restrict(logits, [[0], None, []])
     assert allowed.tolist() == [[1.0, -INF, -INF], [1.0, 2.0, 3.0], [-INF] * 3]
-    assert forced(allowed, logits, [2, None, 1]).tolist() == [[-INF, -INF, 3.0], [1.0, 2.0, 3.0], [-INF, 2.0, -INF]]
+    assert force(allowed, logits, [2, None, 1]).tolist() == [[-INF, -INF, 3.0], [1.0, 2.0, 3.0], [-INF, 2.0, -INF]]
 
 
 # ------------------------------------------------------------------ in every strategy

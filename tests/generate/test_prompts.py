@@ -8,7 +8,7 @@ from tokenizers import processors
 
 from gnomon.data import Tokenizer
 from gnomon.errors import BadValue
-from gnomon.generate.prompts import rows_of
+from gnomon.generate.prompts import encode_prompts
 
 BYTES = Tokenizer.bytes()
 
@@ -34,7 +34,7 @@ BYTES = Tokenizer.bytes()
     ],
 )
 def test_every_form_becomes_rows_of_ids(prompts, rows):
-    assert rows_of(prompts, BYTES, 257) == rows
+    assert encode_prompts(prompts, BYTES, 257) == rows
 
 
 @pytest.mark.parametrize(
@@ -53,28 +53,28 @@ def test_every_form_becomes_rows_of_ids(prompts, rows):
 )
 def test_what_is_no_prompt_is_refused(prompts, says):
     with pytest.raises(BadValue) as error:
-        rows_of(prompts, BYTES, 257)
+        encode_prompts(prompts, BYTES, 257)
     assert says in str(error.value)
 
 
 def test_text_needs_a_tokenizer():
     with pytest.raises(BadValue, match="no tokenizer to read a text with"):
-        rows_of("hi", None, 257)
+        encode_prompts("hi", None, 257)
 
 
 def test_an_empty_prompt_needs_a_token_to_start_from():
     with pytest.raises(BadValue, match="prompt 1 is empty and there is no end-of-text token to start from"):
-        rows_of([[1], []], None, 257)
+        encode_prompts([[1], []], None, 257)
 
 
 def test_an_empty_prompt_does_not_start_a_document_in_the_middle_of_one():
     with pytest.raises(BadValue, match="row 0 gives the model no token to read"):
-        rows_of("", BYTES, 257, empty=False)
+        encode_prompts("", BYTES, 257, empty=False)
 
 
 def test_the_callers_lists_are_left_alone():
     mine = [[], [1]]
-    rows_of(mine, BYTES, 257)[1].append(5)
+    encode_prompts(mine, BYTES, 257)[1].append(5)
     assert mine == [[], [1]]
 
 
@@ -91,9 +91,9 @@ def test_a_text_begins_with_exactly_one_begin_of_text() -> None:
     """And ends open: what comes next is to be written. A text that goes on from a cache has begun already, a source
     has an end, and ids are taken as they are. The string "<s>" in a text is text."""
     t = framed()
-    assert rows_of(["a", "<s>", ""], t, 300) == [[257, 97], [257, *b"<s>"], [257]]
-    assert rows_of(["a"], t, 300, empty=False) == [[97]]
-    assert rows_of(["a"], t, 300, kind="source") == [[257, 97, 258]]
-    assert rows_of([[97]], t, 300) == [[97]]
+    assert encode_prompts(["a", "<s>", ""], t, 300) == [[257, 97], [257, *b"<s>"], [257]]
+    assert encode_prompts(["a"], t, 300, empty=False) == [[97]]
+    assert encode_prompts(["a"], t, 300, kind="source") == [[257, 97, 258]]
+    assert encode_prompts([[97]], t, 300) == [[97]]
     with pytest.raises(BadValue, match="source 0 is empty"):
-        rows_of([""], t, 300, kind="source")
+        encode_prompts([""], t, 300, kind="source")

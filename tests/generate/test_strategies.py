@@ -127,7 +127,7 @@ class EveryOther(Search):
     def write(self, batch, rows, rules):
         logits = batch.read([row.prompt_ids for row in rows])
         while rows:
-            best = rules.must(logits, [row.history() for row in rows]).allowed.argmax(-1).tolist()
+            best = rules.apply_strictly(logits, [row.history() for row in rows]).allowed.argmax(-1).tolist()
             for row, i in zip(rows, best, strict=True):
                 yield row.take(i, 0.0, full=False)
                 if row.finish_reason is None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gnomon.lab.analysis import buckets, by_bucket, holds_until, kind_of, order, published_kind
+from gnomon.lab.analysis import bits_by_bucket, buckets, holds_until, kind_of, order, published_kind
 from gnomon.lab.published import CURVES
 
 
@@ -59,7 +59,7 @@ def test_buckets_weigh_by_bytes_and_together_give_the_whole():
     rng = np.random.default_rng(0)
     nats, n_bytes = rng.uniform(1, 9, 32), rng.integers(1, 5, 32).astype(float)
     edges = buckets(32)
-    parts = by_bucket(nats, n_bytes, edges)
+    parts = bits_by_bucket(nats, n_bytes, edges)
     weights = [n_bytes[a:b].sum() for a, b in pairwise(edges)]
     assert np.dot(parts, weights) == pytest.approx(nats.sum())
 
@@ -67,7 +67,7 @@ def test_buckets_weigh_by_bytes_and_together_give_the_whole():
 @pytest.mark.parametrize("reach", [8, 9, 32])
 def test_buckets_past_the_reach_of_an_encoding_are_empty(reach):
     """Also the one that its last position falls into, of which it has only a part."""
-    parts = by_bucket(np.ones(reach), np.ones(32), buckets(32))
+    parts = bits_by_bucket(np.ones(reach), np.ones(32), buckets(32))
     assert [part is None for part in parts] == [edge > reach for edge in buckets(32)[1:]]
 
 

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 import gnomon as gn
-from gnomon.data import Corpus, locked
+from gnomon.data import Corpus, lock_folder
 from gnomon.errors import BadInput, BadValue
 from gnomon.lab import Recipe, Size, extrapolation, worker
 from gnomon.lab.cell import from_dict
@@ -220,7 +220,7 @@ def test_an_experiment_has_its_folder_to_itself(settings, corpus, tmp_path):
         except BadInput as error:
             refused.append(str(error))
 
-    with locked(tmp_path / "x"):
+    with lock_folder(tmp_path / "x"):
         thread = threading.Thread(target=work)
         thread.start()
         thread.join()

@@ -10,7 +10,14 @@ import gnomon as gn
 from gnomon.data import Corpus, Tokenizer, TokenStore
 from gnomon.errors import BadInput
 from gnomon.lab import protocols
-from gnomon.lab.protocols import choose_targets, far_attention, in_one_piece, nats_per_token, possible, surprise
+from gnomon.lab.protocols import (
+    choose_targets,
+    document_nats,
+    far_attention,
+    has_positions,
+    nats_by_position,
+    nats_per_token,
+)
 from gnomon.layout import Layout
 
 BYTES = Tokenizer.bytes()
@@ -52,7 +59,7 @@ def test_every_length_is_asked_for_the_same_tokens_once_each(train_length, facto
         patch.setattr(protocols, "nats_per_token", note)
         for length in [train_length * f for f in factors]:
             asked[length] = []
-            counted = surprise(None, chosen, length)
+            counted = document_nats(None, chosen, length)
             assert counted.sum() == chosen.n_tokens  # one nat each
     expected = sorted(chosen.windows[:, -chosen.n :].ravel().tolist())
     assert all(sorted(tokens) == expected for tokens in asked.values())
@@ -87,41 +94,41 @@ def test_the_price_of_a_target_is_that_of_reading_its_window_alone(corpus, token
                 ids = torch.from_numpy(row[stop - length - 1 : stop])
                 paid = -m(ids[None, :-1])[0].detach().log_softmax(-1)[torch.arange(length), ids[1:]]
                 expected[document] += float(paid[length - step :].sum())
-        assert surprise(m, targets, length) == pytest.approx(expected, rel=1e-5)
+        assert document_nats(m, targets, length) == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize("position", ["none", "rope", "alibi", "t5"])
 def test_moving_a_window_changes_nothing_for_relative_encodings(targets, position):
     m = model(position)
-    assert surprise(m, targets, 8, shift=24) == pytest.approx(surprise(m, targets, 8), rel=1e-5)
+    assert document_nats(m, targets, 8, shift=24) == pytest.approx(document_nats(m, targets, 8), rel=1e-5)
 
 
 def test_moving_a_window_changes_what_absolute_encodings_pay(targets):
     m = model("sinusoidal")
-    assert np.abs(surprise(m, targets, 8, shift=24) / surprise(m, targets, 8) - 1).max() > 1e-3
+    assert np.abs(document_nats(m, targets, 8, shift=24) / document_nats(m, targets, 8) - 1).max() > 1e-3
 
 
 def test_a_learned_table_has_no_meaning_past_its_end():
     m = model("learned", max_positions=8)
-    assert possible(m, 8)
-    assert not possible(m, 9)
-    assert not possible(m, 8, shift=1)
-    assert possible(model("rope"), 10_000)
+    assert has_positions(m, 8)
+    assert not has_positions(m, 9)
+    assert not has_positions(m, 8, shift=1)
+    assert has_positions(model("rope"), 10_000)
 
 
 def test_windows_in_one_piece_pay_at_each_place_what_the_logits_say(targets):
     m = model("alibi")
     rows = torch.from_numpy(targets.windows[:, :17])
     direct = -m(rows[:, :-1]).detach().log_softmax(-1).gather(-1, rows[:, 1:, None])[..., 0].double()
-    assert in_one_piece(m, targets, 16) == pytest.approx(direct.numpy(), rel=1e-5)
+    assert nats_by_position(m, targets, 16) == pytest.approx(direct.numpy(), rel=1e-5)
 
 
 @pytest.mark.parametrize("factors", [(1,), (1, 3), (1, 2, 4)])
 @pytest.mark.parametrize("length", [4, 7, 8])
 def test_windows_in_one_piece_hold_the_surprise_at_the_longest_length(store, factors, length):
     m, targets = model("rope"), choose_targets(store, length, factors, 2)
-    assert targets.of(in_one_piece(m, targets, targets.longest)) == pytest.approx(
-        surprise(m, targets, targets.longest), rel=1e-5
+    assert targets.of(nats_by_position(m, targets, targets.longest)) == pytest.approx(
+        document_nats(m, targets, targets.longest), rel=1e-5
     )
 
 

@@ -14,12 +14,12 @@ from gnomon.glossary import LANGUAGES, glossary, words
 from gnomon.lab import TextSample
 from gnomon.lab.analysis import published_kind
 from gnomon.lab.bootstrap import Interval
-from gnomon.lab.figures import COLOURS, NARROW, WIDE, by_position, extrapolation, look, png, svg
+from gnomon.lab.figures import COLOURS, NARROW, WIDE, by_position, extrapolation, png, style_of, svg
 from gnomon.lab.page import page
 from gnomon.lab.prepare import prepare
 from gnomon.lab.published import CURVES
 from gnomon.lab.report import Place, _places
-from gnomon.lab.summary import comparison, percents, ranked, reasons, summary, verdict
+from gnomon.lab.summary import comparison, percents, rank, reasons, summary, verdict
 from gnomon.positions import encoding, names
 
 
@@ -81,7 +81,7 @@ def test_orders_go_from_the_best_to_the_worst(report):
 
 
 def test_an_order_shows_what_the_documents_do_not_settle():
-    assert ranked((Place("a", True), Place("b", False), Place("c", True))) == "a < b ≈ c"
+    assert rank((Place("a", True), Place("b", False), Place("c", True))) == "a < b ≈ c"
 
 
 # ------------------------------------------------------------------ words
@@ -230,7 +230,7 @@ def test_a_save_that_fails_leaves_the_old_files(report, saved, monkeypatch, tmp_
 
 
 def test_every_line_has_a_look_of_its_own(report):
-    looks = [look(report, row) for row in report.rows]
+    looks = [style_of(report, row) for row in report.rows]
     assert len(set(looks)) == len(looks)
     assert {colour for colour, _ in looks} <= set(COLOURS)
 
@@ -238,8 +238,8 @@ def test_every_line_has_a_look_of_its_own(report):
 def test_well_known_encodings_keep_their_look_among_others(report):
     mine = replace(report.rows[0], label="mine")
     alone = replace(report, rows=(mine, report.row("rope")))
-    assert look(alone, report.row("rope")) == look(report, report.row("rope"))
-    assert look(alone, mine) != look(alone, report.row("rope"))
+    assert style_of(alone, report.row("rope")) == style_of(report, report.row("rope"))
+    assert style_of(alone, mine) != style_of(alone, report.row("rope"))
 
 
 @pytest.mark.parametrize("size", [(8.0, 4.9), (4.3, 4.9)])
@@ -312,7 +312,10 @@ def texts_of(figure):
 def test_numbers_are_grouped_in_one_way(report):
     """1 024 stands nowhere beside 1024: what is a number of four digits or more is grouped wherever it is shown."""
     far = replace(report, settings=replace(report.settings, train_length=64, factors=(1, 4, 16)))
-    shown = [far.table(), re.sub(r"<svg.*?</svg>|<dl>.*?</dl>|<style>.*?</style>|<[^>]*>", "", page(far), flags=re.S)]
+    shown = [
+        far.table(),
+        re.sub(r"<svg.*?</svg>|<dl>.*?</dl>|<style>.*?</style>|<[^>]*>", "", page(far), flags=re.S),
+    ]
     for text in shown:
         text = re.sub(r"\barXiv:\S+|et al\. \d{4}", "", text)
         assert "1\u202f024" in text

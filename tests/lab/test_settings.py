@@ -138,7 +138,7 @@ def test_a_list_with_an_empty_name_is_refused(text):
 
 def test_the_standard_grid_is_every_encoding_that_text_is_enough_for():
     """From the registry: what needs coordinates is not in it, and what is defined later is."""
-    grid = gn.lab.standard()
+    grid = gn.lab.standard_encodings()
     assert grid[:6] == PUBLISHED
     assert set(grid) == {name for name in gn.positions.names() if gn.positions.encoding(name).for_text}
     assert not {"axial-rope", "axial-sinusoidal", "m-rope"} & set(grid)
@@ -152,15 +152,15 @@ def test_the_standard_grid_is_every_encoding_that_text_is_enough_for():
         def __init__(self, secret):
             super().__init__()
 
-    assert set(gn.lab.standard()) == {*grid, "mine"}
+    assert set(gn.lab.standard_encodings()) == {*grid, "mine"}
 
 
 def test_all_stands_for_the_standard_grid():
-    assert LabSettings(positions=("all",)).positions == gn.lab.standard()
+    assert LabSettings(positions=("all",)).positions == gn.lab.standard_encodings()
     mixed = LabSettings(positions=("rope(base=200)", "all", "rope")).positions
-    assert mixed == ("rope(base=200)", *gn.lab.standard())
+    assert mixed == ("rope(base=200)", *gn.lab.standard_encodings())
     again = LabSettings.from_dict(LabSettings(positions=("all",)).to_dict())
-    assert again.positions == gn.lab.standard()
+    assert again.positions == gn.lab.standard_encodings()
 
 
 def test_every_encoding_of_the_standard_grid_reads_windows_past_its_training_length():

@@ -12,11 +12,11 @@ from gnomon.errors import BadInput
 from gnomon.lab import trial as trial_module
 from gnomon.lab.protocols import choose_targets
 from gnomon.lab.settings import Recipe, Trial
-from gnomon.lab.trial import TrialResult, build, fingerprint, measure, of_position, train
+from gnomon.lab.trial import TrialResult, build, fingerprint, measure, position_weights, train
 
 
 def shared_weights(model):
-    return {name: weight for name, weight in model.named_parameters() if name not in of_position(model)}
+    return {name: weight for name, weight in model.named_parameters() if name not in position_weights(model)}
 
 
 def test_all_models_begin_with_the_same_weights_but_for_position(settings, tokenizer):
@@ -41,7 +41,7 @@ def test_another_seed_or_a_changed_weight_is_another_beginning(settings, tokeniz
 
 def test_what_belongs_to_position_is_told_by_name(settings, tokenizer):
     def names(position, combine="add"):
-        return of_position(build(settings, Trial(position, combine, 0), tokenizer))
+        return position_weights(build(settings, Trial(position, combine, 0), tokenizer))
 
     assert names("rope") == names("none") == names("sinusoidal") == set()
     assert names("t5") == {"stack.positions.0.weight"}

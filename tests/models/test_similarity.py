@@ -11,10 +11,10 @@ from gnomon.models.similarity import (
     nearest,
     neighbors,
     plane,
+    printable_tokens,
     sentence_vectors,
     token_vectors,
     word_ids,
-    written_tokens,
 )
 
 SIZES = {"d_model": 8, "n_layers": 1, "n_heads": 2}
@@ -146,7 +146,7 @@ def test_a_word_that_cannot_be_read_is_refused(word):
 
 
 def test_lone_bytes_and_control_tokens_are_no_words():
-    assert written_tokens(Tokenizer.bytes()) == list(range(128))
+    assert printable_tokens(Tokenizer.bytes()) == list(range(128))
 
 
 def test_what_cannot_be_read_is_named(model):

@@ -18,7 +18,7 @@ from gnomon.errors import BadInput, BadValue
 from gnomon.glossary import LANGUAGES
 from gnomon.lab.by_position import Stretch, stretches
 from gnomon.plots.by_position import losses_by_position
-from gnomon.plots.style import drawable, drawing, spread
+from gnomon.plots.style import drawable, gnomon_style, spread
 from gnomon.plots.vector_map import vector_map
 from gnomon.train.measure import Measure
 
@@ -103,7 +103,7 @@ def texts(figure):
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.text import Text
 
-    with drawing():
+    with gnomon_style():
         renderer = FigureCanvasAgg(figure).get_renderer()
         figure.draw(renderer)
         found = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()]

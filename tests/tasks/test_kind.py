@@ -14,7 +14,7 @@ from gnomon.train import State, TrainConfig
 
 def state_of(kind: Kind) -> State:
     """What a run would keep, as read back from its file."""
-    return State(0, TrainConfig(), "", json.loads(json.dumps(kind.saved())))
+    return State(0, TrainConfig(), "", json.loads(json.dumps(kind.to_state())))
 
 
 @pytest.mark.parametrize("name", sorted(kinds()))
@@ -23,8 +23,8 @@ def test_every_kind_has_defaults_and_comes_back_from_a_runs_state(name):
     assert kind.name == name
     assert kind.about.endswith(".")
     back = saved_kind(state_of(kind), Path("run"))
-    assert back == kind.anywhere()
-    assert back.saved() == kind.saved()
+    assert back == kind.with_absolute_paths()
+    assert back.to_state() == kind.to_state()
 
 
 @pytest.mark.parametrize("name", sorted(kinds()))
@@ -58,13 +58,17 @@ def test_a_kind_of_your_own_is_known_once_it_is_defined(monkeypatch):
     assert saved_kind(state_of(Mine(("b", "c"))), Path("run")) == Mine(("b", "c"))
     assert Mine().title() == "mine"
     with pytest.raises(BadValue, match="the task mine makes its own data: leave --data out"):
-        Mine().elsewhere((), None, TrainConfig(), True)
+        Mine().task_on((), None, TrainConfig(), True)
 
 
 def test_paths_are_kept_such_that_they_are_found_from_any_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert find("text")(("a.txt", "-", "stdlib")).anywhere().sources == (str(tmp_path / "a.txt"), "-", "stdlib")
-    assert find("pairs")(("a.tsv",)).anywhere().files == (str(tmp_path / "a.tsv"),)
+    assert find("text")(("a.txt", "-", "stdlib")).with_absolute_paths().sources == (
+        str(tmp_path / "a.txt"),
+        "-",
+        "stdlib",
+    )
+    assert find("pairs")(("a.tsv",)).with_absolute_paths().files == (str(tmp_path / "a.tsv"),)
 
 
 @pytest.mark.parametrize("origin", [{}, {"task": "text"}, {"task": "text", "text": []}])

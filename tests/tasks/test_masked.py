@@ -6,7 +6,7 @@ import torch
 
 import gnomon as gn
 from gnomon.data import Corpus, Tokenizer, TokenStore
-from gnomon.tasks.masked import Guess, Masked, MaskedKind, fill, filled, masked_ids
+from gnomon.tasks.masked import Guess, Masked, MaskedKind, encode_with_gaps, fill, fill_gaps
 from gnomon.train import TrainConfig
 from gnomon.train.loss import IGNORE
 
@@ -115,13 +115,13 @@ def test_all_guesses_for_a_gap_are_a_distribution_over_text(model, tokenizer):
 
 def test_a_blank_before_a_gap_belongs_to_it_where_words_begin_with_blanks(tokenizer):
     bpe = Tokenizer.bpe(["for i in range(i): in range"] * 30, 270).with_mask()
-    assert masked_ids(bpe, "for i in [MASK](i)") == [*bpe.encode("for i in"), bpe.mask_id, *bpe.encode("(i)")]
-    assert masked_ids(tokenizer, "a [MASK]b") == [97, 32, 257, 98]
+    assert encode_with_gaps(bpe, "for i in [MASK](i)") == [*bpe.encode("for i in"), bpe.mask_id, *bpe.encode("(i)")]
+    assert encode_with_gaps(tokenizer, "a [MASK]b") == [97, 32, 257, 98]
 
 
 @pytest.mark.parametrize(("guess", "expected"), [(" x", "in x(1)"), ("x", "in x(1)"), ("\n", "in \n(1)")])
 def test_a_filled_gap_has_one_blank(guess, expected):
-    assert filled("in [MASK](1)", [Guess("", 0, 1.0, guess)]) == expected
+    assert fill_gaps("in [MASK](1)", [Guess("", 0, 1.0, guess)]) == expected
 
 
 def test_what_cannot_be_filled_is_named(model):

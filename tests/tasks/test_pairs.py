@@ -70,7 +70,7 @@ def test_a_file_is_read_as_spreadsheets_and_the_web_write_them(tmp_path):
 def test_other_data_without_pairs_are_refused(tmp_path):
     (tmp_path / "blank.tsv").write_text("\n\n")
     with pytest.raises(BadInput, match="there are no pairs in .*blank.tsv: give a source, a tab and its target"):
-        PairsKind().elsewhere((str(tmp_path / "blank.tsv"),), Tokenizer.bytes(), CONFIG, quiet=True)
+        PairsKind().task_on((str(tmp_path / "blank.tsv"),), Tokenizer.bytes(), CONFIG, quiet=True)
 
 
 def test_what_cannot_be_split_is_refused(tmp_path, file):

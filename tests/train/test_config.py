@@ -36,13 +36,13 @@ def test_float16_is_refused_with_the_way_out():
 
 def test_what_leaves_it_the_same_run_may_change():
     config = TrainConfig()
-    assert config.changed(steps=9, save_every=None) == replace(config, steps=9, save_every=None)
-    assert config.changed(lr=config.lr) == config
+    assert config.with_changes(steps=9, save_every=None) == replace(config, steps=9, save_every=None)
+    assert config.with_changes(lr=config.lr) == config
 
 
 def test_what_would_make_it_another_run_may_not_change():
     for setting in set(TrainConfig.__dataclass_fields__) - set(CHANGEABLE):
         with pytest.raises(BadValue, match=f"this run has {setting}="):
-            TrainConfig().changed(**{setting: 7})
+            TrainConfig().with_changes(**{setting: 7})
     with pytest.raises(BadValue, match="did you mean 'steps'"):
-        TrainConfig().changed(step=7)
+        TrainConfig().with_changes(step=7)

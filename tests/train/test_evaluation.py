@@ -9,7 +9,7 @@ from torch import nn
 
 from gnomon.data import windows_for_eval
 from gnomon.train import evaluate
-from gnomon.train.evaluation import Evaluation, of_losses
+from gnomon.train.evaluation import Evaluation, from_losses
 from gnomon.train.measure import share
 
 
@@ -66,7 +66,7 @@ def test_dropout_sleeps_and_the_model_comes_back_in_its_mode(text, build):
 
 
 def test_an_absurd_loss_has_an_infinite_perplexity_and_no_error():
-    found = of_losses(np.array([1000.0]), np.array([1.0]))
+    found = from_losses(np.array([1000.0]), np.array([1.0]))
     assert found.measures["perplexity"].value == math.inf
     assert "perplexity inf" in str(found)
 

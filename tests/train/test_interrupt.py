@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from gnomon.errors import Terminated
-from gnomon.train.interrupt import signals_ask
+from gnomon.train.interrupt import interrupt_on_signals
 
 
 def press() -> None:
@@ -15,7 +15,7 @@ def press() -> None:
 
 
 def test_the_first_asks_and_the_second_ends(capsys):
-    with signals_ask("wait") as asked:
+    with interrupt_on_signals("wait") as asked:
         assert not asked()
         press()
         assert asked()
@@ -31,7 +31,7 @@ def test_other_ends_ask_like_ctrl_c_and_the_second_does_what_it_did(capsys, numb
     ended = []
     before = signal.signal(number, lambda number, frame: ended.append(number))
     try:
-        with signals_ask("wait") as asked:
+        with interrupt_on_signals("wait") as asked:
             os.kill(os.getpid(), number)
             assert type(asked()) is Terminated
             assert asked().signal is number
@@ -46,7 +46,7 @@ def test_a_signal_that_is_ignored_stays_ignored():
     """nohup ignores SIGHUP so that a run outlives its terminal, and shells SIGINT for what runs in the background."""
     before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGHUP, signal.SIGINT)}
     try:
-        with signals_ask("wait") as asked:
+        with interrupt_on_signals("wait") as asked:
             for number in before:
                 os.kill(os.getpid(), number)
             assert asked() is None
@@ -57,7 +57,7 @@ def test_a_signal_that_is_ignored_stays_ignored():
 
 def test_afterwards_ctrl_c_is_what_it_was():
     before = signal.getsignal(signal.SIGINT)
-    with signals_ask("wait"):
+    with interrupt_on_signals("wait"):
         assert signal.getsignal(signal.SIGINT) is not before
     assert signal.getsignal(signal.SIGINT) is before
     with pytest.raises(KeyboardInterrupt):
@@ -68,7 +68,7 @@ def test_in_another_thread_nothing_is_asked():
     answers = []
 
     def work():
-        with signals_ask("wait") as asked:
+        with interrupt_on_signals("wait") as asked:
             answers.append(asked())
 
     thread = threading.Thread(target=work)

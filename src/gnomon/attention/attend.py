@@ -15,7 +15,7 @@ from gnomon.attention.dense import AttentionSettings, Content, dense, share_head
 from gnomon.errors import BadValue, must_be, unknown, wrong
 from gnomon.layout import Layout, check_layouts
 from gnomon.positions.base import NoPE, PositionEncoding
-from gnomon.settings import check_fields, explained, sign
+from gnomon.settings import check_fields, help_text, sign
 from gnomon.shapes import Float
 
 P = ParamSpec("P")
@@ -58,12 +58,12 @@ class Attend(Protocol[P]):
 
 
 def _takes(kind: Callable[P, AttentionSettings]) -> Callable[[Callable[..., Float]], Attend[P]]:
-    def told(function: Callable[..., Float]) -> Attend[P]:
+    def decorate(function: Callable[..., Float]) -> Attend[P]:
         sign(function, kind)
-        function.__doc__ = f"{inspect.getdoc(function)}\n\n{explained(AttentionSettings)}"
+        function.__doc__ = f"{inspect.getdoc(function)}\n\n{help_text(AttentionSettings)}"
         return function
 
-    return told
+    return decorate
 
 
 @_takes(AttentionSettings)
@@ -113,12 +113,12 @@ def attention(
             f"sinks has a number for each of the {q.shape[1]} heads, got shape {tuple(settings.sinks.shape)}"
         )
     position = NOTHING if position is None else position
-    at, k_at = _placed(q, k, at, k_at, settings.causal)
+    at, k_at = _resolve_layouts(q, k, at, k_at, settings.causal)
     _check_places(q, k, v, at, k_at)
-    name = _named(kernel, position, at, k_at, settings) or choose(position, at, k_at, settings, q.device.type)
+    name = _check_kernel(kernel, position, at, k_at, settings) or choose(position, at, k_at, settings, q.device.type)
     if not torch.compiler.is_compiling() and (ran := _watched.get()) is not None:  # it would break the graph
         ran.append(name)
-    q, k, v = _cleared(q, at), _cleared(k, k_at), _cleared(v, k_at)
+    q, k, v = _zero_padding(q, at), _zero_padding(k, k_at), _zero_padding(v, k_at)
     if q.shape[2] > 1 or name not in kernels.GROUPED:
         k, v = share_heads(k, q.shape[1]), share_heads(v, q.shape[1])
     width, settings = v.shape[-1], replace(settings, scale=settings.scale_of(q))  # before columns are added
@@ -132,7 +132,7 @@ def attention(
 def _content(content: Content | None, position: PositionEncoding, at: Layout, k_at: Layout) -> Content:
     """What the encoding reads besides queries and keys, without what padded slots may hold."""
     content = Content.of(position) if content is None else content
-    q, k = (None if x is None else _cleared(x, where) for x, where in ((content.q, at), (content.k, k_at)))
+    q, k = (None if x is None else _zero_padding(x, where) for x, where in ((content.q, at), (content.k, k_at)))
     return Content(content.tables, q, k)
 
 
@@ -155,7 +155,7 @@ def check_built(position: object) -> None:
     must_be("position", position, PositionEncoding | None, how)
 
 
-def _placed(q: Float, k: Float, at: Layout | None, k_at: Layout | None, causal: bool) -> tuple[Layout, Layout]:
+def _resolve_layouts(q: Float, k: Float, at: Layout | None, k_at: Layout | None, causal: bool) -> tuple[Layout, Layout]:
     """Where queries and keys sit: as given, else keys at 0..S-1 and queries at the last T of these."""
     T, S = q.shape[2], k.shape[2]
     if k_at is None and (at is None or T != S):
@@ -192,11 +192,11 @@ def choose(position: PositionEncoding, at: Layout, k_at: Layout, settings: Atten
     many = at.shape[1] > 1  # one query needs one row of mask, which is cheaper than preparing a fused kernel
     fast = ("plain", "causal", *(("toeplitz",) if device == "cpu" else ()))
     rest = ("flex",) if device == "cuda" and many else ()
-    holds = (name for name in (*fast, *rest, "blocked") if not lacking(name, position, at, k_at, settings))
+    holds = (name for name in (*fast, *rest, "blocked") if not limitation(name, position, at, k_at, settings))
     return next(holds, "content")
 
 
-def lacking(kernel: str, position: PositionEncoding, at: Layout, k_at: Layout, settings: AttentionSettings) -> str:
+def limitation(kernel: str, position: PositionEncoding, at: Layout, k_at: Layout, settings: AttentionSettings) -> str:
     """What this kernel cannot compute of what is asked, in words; "" where it computes all of it.
 
     Told without looking at values, from the kinds of the layouts and the settings.
@@ -223,7 +223,7 @@ def lacking(kernel: str, position: PositionEncoding, at: Layout, k_at: Layout, s
     return "; ".join(words for broken, words in rules if broken)
 
 
-def _named(
+def _check_kernel(
     kernel: str | None, position: PositionEncoding, at: Layout, k_at: Layout, settings: AttentionSettings
 ) -> str | None:
     """The kernel that was asked for by name, checked; None where none was."""
@@ -232,7 +232,7 @@ def _named(
     must_be("kernel", kernel, str)
     if kernel not in KERNELS:
         raise unknown("attention kernel", kernel, KERNELS)
-    if lacks := lacking(kernel, position, at, k_at, settings):
+    if lacks := limitation(kernel, position, at, k_at, settings):
         raise BadValue(
             f"the attention kernel {kernel!r} cannot compute {lacks}; leave kernel out, and the one that can is taken"
         )
@@ -257,9 +257,9 @@ def _of_one_width(*given: Float) -> list[Float]:
     return [x if x.shape[-1] == width else F.pad(x, (0, width - x.shape[-1])) for x in given]
 
 
-def _cleared(x: Float, at: Layout) -> Float:
+def _zero_padding(x: Float, at: Layout) -> Float:
     """x (B, H, T, C) with 0 in slots that hold no token."""
     return x if at.doc is None else x.masked_fill(~at.real[:, None, :, None], 0.0)
 
 
-__all__ = ["KERNELS", "NOTHING", "attend", "attention", "check_built", "choose", "lacking", "watch"]
+__all__ = ["KERNELS", "NOTHING", "attend", "attention", "check_built", "choose", "limitation", "watch"]

@@ -71,7 +71,7 @@ class Cache(ABC):
     def update_state(self, layer: int, state: Float) -> Float:
         """The same for the states (B, N, T, W) of an encoding that keeps some of each token."""
 
-    def held(self, layer: int) -> tuple[Float, Layout] | None:
+    def states_of(self, layer: int) -> tuple[Float, Layout] | None:
         """The states (B, N, S, W) that this layer's encoding keeps of the committed tokens, and where these sit."""
         return None if self.at is None or layer not in self.state else (self.state[layer][:, :, : len(self)], self.at)
 
@@ -156,9 +156,9 @@ class Cache(ABC):
             doc = at.doc if at.doc is not None else torch.zeros_like(at.pos)
             at = replace(at, doc=torch.where(stay, doc, -1), kind="packed" if at.kind == "packed" else "padded")
         self.at = at if last else None
-        self._cut(last)
+        self._truncate(last)
 
-    def _cut(self, n: int) -> None:
+    def _truncate(self, n: int) -> None:
         """Nothing after the first n slots is held any longer."""
         self.k = {layer: x[:, :, :n] for layer, x in self.k.items() if n}
         self.v = {layer: x[:, :, :n] for layer, x in self.v.items() if n}
@@ -203,12 +203,12 @@ class PreallocatedCache(Cache):
         return super().extend(at)
 
     def update(self, layer: int, k: Float, v: Float) -> tuple[Float, Float]:
-        return self._written(self.k, layer, k), self._written(self.v, layer, v)
+        return self._write(self.k, layer, k), self._write(self.v, layer, v)
 
     def update_state(self, layer: int, state: Float) -> Float:
-        return self._written(self.state, layer, state)
+        return self._write(self.state, layer, state)
 
-    def _written(self, store: dict[int, Float], layer: int, x: Float) -> Float:
+    def _write(self, store: dict[int, Float], layer: int, x: Float) -> Float:
         """What this layer's room holds once x stands in it."""
         n, end, room = len(self), len(self) + x.shape[2], store.get(layer)
         if n == 0 or room is None or room.shape[2] < self.capacity:  # first use
@@ -216,7 +216,7 @@ class PreallocatedCache(Cache):
         room[:, :, n:end] = x.detach()
         return room[:, :, :end]
 
-    def _cut(self, n: int) -> None:
+    def _truncate(self, n: int) -> None:
         """The room stays; what is no longer held is written over."""
 
     def _room(self, old: Float | None, new: Float, n: int) -> Float:
@@ -254,11 +254,11 @@ class RollingCache(Cache):
             self._newest = slice(-slots, None)
         else:
             worth = torch.where(whole.real, whole.step, -1)
-            worth = torch.where(self._first(whole), worth.amax() + 1, worth)
+            worth = torch.where(self._is_sink(whole), worth.amax() + 1, worth)
             self._newest = worth.topk(slots, dim=1).indices.sort(1).values  # (B, slots)
         return whole
 
-    def _first(self, whole: Layout) -> Bool:
+    def _is_sink(self, whole: Layout) -> Bool:
         """(B, S): the first `sink_tokens` tokens of each row's newest document."""
         first = whole.real & (whole.pos < self.sink_tokens)
         if whole.doc is None:

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from gnomon.kinds import Setting
 from gnomon.layout import Layout, visible
-from gnomon.positions.base import PositionEncoding, Side, wide
+from gnomon.positions.base import PositionEncoding, Side, position_dtype
 from gnomon.shapes import Bool, Float
 
 
@@ -86,7 +86,7 @@ def dense(
     content: Content | None = None,
 ) -> Float:
     """q (B, H, T, C), k and v (B, H, S, C) -> (B, H, T, C). A query that may see no key gets 0."""
-    content = (Content.of(position) if content is None else content).to(wide(q.dtype))
+    content = (Content.of(position) if content is None else content).to(position_dtype(q.dtype))
     p = weights(q, k, position, at, k_at, settings, content)
     with torch.autocast(q.device.type, enabled=False):
         p = F.dropout(p, settings.dropout)
@@ -103,7 +103,7 @@ def weights(
     content: Content | None = None,
 ) -> Float:
     """The attention weights (B, H, T, S), in float32 or wider."""
-    q, k = q.to(wide(q.dtype)), k.to(wide(k.dtype))
+    q, k = q.to(position_dtype(q.dtype)), k.to(position_dtype(k.dtype))
     content = (Content.of(position) if content is None else content).to(q.dtype)
     ok = visible(at, k_at, settings.causal, settings.window, settings.sink_tokens)
     with torch.autocast(q.device.type, enabled=False):

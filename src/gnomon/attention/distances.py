@@ -7,9 +7,9 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from gnomon.attention.dense import AttentionSettings, share_heads
-from gnomon.attention.fused import fused, once
+from gnomon.attention.fused import fused_attention, memoize
 from gnomon.layout import Layout
-from gnomon.positions.base import PositionEncoding, wide
+from gnomon.positions.base import PositionEncoding, position_dtype
 from gnomon.shapes import Float
 
 STRETCH = 512  #: queries that a fused kernel is given at once where they see different keys
@@ -26,15 +26,15 @@ def toeplitz(
     are the same tokens, a stretch of queries is multiplied only with keys that one of them may see.
     """
     narrow = q.dtype
-    q, k, v = (x.to(wide(x.dtype)) for x in (q, k, v))
+    q, k, v = (x.to(position_dtype(x.dtype)) for x in (q, k, v))
     key = (id(position), settings.causal, settings.window, q.shape[1], q.dtype)
-    by_distance = once(k_at, at, key, distance_vector, position, at, k_at, settings, q.shape[1], q.dtype)
+    by_distance = memoize(k_at, at, key, distance_vector, position, at, k_at, settings, q.shape[1], q.dtype)
     seen = _Seen(q.shape[2], k.shape[2], settings, at is k_at)
     if by_distance.requires_grad and torch.is_grad_enabled():
         k, v = share_heads(k, q.shape[1]), share_heads(v, q.shape[1])
         out = _LearnedToeplitz.apply(q, k, v, by_distance, settings.scale_of(q), seen)  # type: ignore[no-untyped-call]
     else:
-        out = _by_stretches(q, k, v, by_distance, settings.scale_of(q), seen)
+        out = _attend_in_stretches(q, k, v, by_distance, settings.scale_of(q), seen)
     return out.to(narrow)
 
 
@@ -66,13 +66,13 @@ class _Seen:
         return by_distance[:, first:].as_strided((by_distance.shape[0], n, m), (N, 1, 1))
 
 
-def _by_stretches(q: Float, k: Float, v: Float, by_distance: Float, scale: float, seen: _Seen) -> Float:
+def _attend_in_stretches(q: Float, k: Float, v: Float, by_distance: Float, scale: float, seen: _Seen) -> Float:
     """The fused kernel, over one stretch of queries after another."""
     parts = []
     for queries, keys in seen.stretches(STRETCH):
         mask = seen.matrix(by_distance, queries, keys)[None]
         here = (q[:, :, queries].flip(2), k[:, :, keys], v[:, :, keys])
-        parts.append(fused(*here, mask, scale).flip(2))
+        parts.append(fused_attention(*here, mask, scale).flip(2))
     return parts[0] if len(parts) == 1 else torch.cat(parts, 2)
 
 
@@ -97,7 +97,9 @@ class _LearnedToeplitz(torch.autograd.Function):
     def forward(ctx: Any, q: Float, k: Float, v: Float, by_distance: Float, scale: float, seen: _Seen) -> Float:
         ctx.save_for_backward(q, k, v, by_distance)
         ctx.scale, ctx.seen = scale, seen
-        return _by_stretches(q, k, v, by_distance.detach(), scale, seen)  # torch's fused kernel takes no trained mask
+        return _attend_in_stretches(
+            q, k, v, by_distance.detach(), scale, seen
+        )  # torch's fused kernel takes no trained mask
 
     @staticmethod
     @once_differentiable

@@ -12,7 +12,7 @@ from gnomon.shapes import Float
 T = TypeVar("T")
 
 
-def fused(q: Float, k: Float, v: Float, mask: Float | None, scale: float, dropout: float = 0.0) -> Float:
+def fused_attention(q: Float, k: Float, v: Float, mask: Float | None, scale: float, dropout: float = 0.0) -> Float:
     """torch's own attention under a mask (B or 1, H or 1, T, S). Of one query (T = 1) the heads that share keys and
     values are rows of one product with them, which spares copies of both."""
     (B, H, n, C), K = q.shape, k.shape[1]
@@ -25,7 +25,7 @@ def fused(q: Float, k: Float, v: Float, mask: Float | None, scale: float, dropou
     return out if K == H else out.reshape(B, H, n, v.shape[3])
 
 
-def once(k_at: Layout, at: Layout, key: Any, make: Callable[..., T], *given: Any) -> T:
+def memoize(k_at: Layout, at: Layout, key: Any, make: Callable[..., T], *given: Any) -> T:
     """What `make(*given)` is of the layouts of all tokens and of the newest one: once a forward, without gradients.
 
     Of several new tokens every layer makes it anew: it would be large.
@@ -38,4 +38,4 @@ def once(k_at: Layout, at: Layout, key: Any, make: Callable[..., T], *given: Any
     return k_at.notes[key]
 
 
-__all__ = ["fused", "once"]
+__all__ = ["fused_attention", "memoize"]

@@ -13,9 +13,9 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import get_device_states, set_device_states
 
 from gnomon.attention.dense import AttentionSettings, Content, dense
-from gnomon.attention.fused import fused, once
+from gnomon.attention.fused import fused_attention, memoize
 from gnomon.layout import Layout, sees, visible
-from gnomon.positions.base import PositionEncoding, wide
+from gnomon.positions.base import PositionEncoding, position_dtype
 from gnomon.shapes import Bool, Float
 
 GROUPED = ("plain", "toeplitz", "blocked")  #: kernels that take keys and values of fewer heads where there is one query
@@ -26,7 +26,7 @@ def plain(
     q: Float, k: Float, v: Float, position: PositionEncoding, at: Layout, k_at: Layout, settings: AttentionSettings
 ) -> Float:
     """Every query sees every key and nothing is added: no mask at all."""
-    return fused(q, k, v, None, settings.scale_of(q))
+    return fused_attention(q, k, v, None, settings.scale_of(q))
 
 
 def causal(
@@ -44,14 +44,14 @@ def blocked(
     def block(split: Parts, whole: Parts, at: Layout) -> Float:
         (q,), (k, v), narrow = split, whole, split[0].dtype
         if position.acts == "score":
-            q, k, v = (x.to(wide(x.dtype)) for x in (q, k, v))
+            q, k, v = (x.to(position_dtype(x.dtype)) for x in (q, k, v))
         key = (id(position), settings.causal, settings.window, settings.sink_tokens, q.shape[1], q.dtype)
-        mask, blind = once(k_at, at, key, _mask, position, at, k_at, settings, q.shape[1], q.dtype)
-        out = fused(q, k, v, mask, settings.scale_of(q), settings.dropout)
+        mask, blind = memoize(k_at, at, key, _mask, position, at, k_at, settings, q.shape[1], q.dtype)
+        out = fused_attention(q, k, v, mask, settings.scale_of(q), settings.dropout)
         return out.masked_fill(blind, 0.0).to(narrow)
 
     heads = q.shape[1] if position.acts == "score" or settings.dropout else 1
-    return _by_blocks(block, (q,), (k, v), at, max(heads, position.pair_width), position.parameters())
+    return _in_blocks(block, (q,), (k, v), at, max(heads, position.pair_width), position.parameters())
 
 
 def _mask(
@@ -87,14 +87,14 @@ def content(
     whole = (k, v, *beside.tables) if beside.k is None else (k, v, *beside.tables, beside.k)
     learned = [*position.parameters(), *([] if settings.sinks is None else [settings.sinks])]
     longest = max([0, *(x.shape[-2] for x in beside.tables if x.dim() > 1)])  # a query is multiplied with all rows
-    return _by_blocks(block, split, whole, at, max(q.shape[1], position.pair_width), learned, longest)
+    return _in_blocks(block, split, whole, at, max(q.shape[1], position.pair_width), learned, longest)
 
 
 Parts = tuple[Float, ...]
 Block = Callable[[Parts, Parts, Layout], Float]
 
 
-def _by_blocks(
+def _in_blocks(
     block: Block, split: Parts, whole: Parts, at: Layout, heads: int, learned: Iterable[Float], rows: int = 0
 ) -> Float:
     """block(split, whole, at) over slices of the queries, whose matrices hold `heads` numbers a pair of tokens.

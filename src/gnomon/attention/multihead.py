@@ -21,7 +21,7 @@ from gnomon.layout import Layout, layout_of
 from gnomon.linear import Linear
 from gnomon.norm import Norm, NormSettings, build_norm
 from gnomon.positions.base import PositionEncoding, Tables
-from gnomon.settings import DropoutSettings, LinearSettings, WidthSettings, made, takes, values_of
+from gnomon.settings import DropoutSettings, LinearSettings, WidthSettings, make_settings, takes, values_of
 from gnomon.shapes import Float
 from gnomon.trace import Trace
 
@@ -82,7 +82,7 @@ class MultiHeadAttention(nn.Module):
     def __init__(self, d_model: int, n_heads: int, **settings: Any) -> None:
         """The sizes, and any other setting."""
         super().__init__()
-        s = made(LayerSettings, d_model=d_model, n_heads=n_heads, **settings)
+        s = make_settings(LayerSettings, d_model=d_model, n_heads=n_heads, **settings)
         self.n_heads, self.n_kv_heads = n_heads, n_heads if s.n_kv_heads is None else s.n_kv_heads
         self.d_head = head_width(d_model, n_heads, s.d_head)
         if n_heads % self.n_kv_heads:
@@ -173,7 +173,7 @@ class MultiHeadAttention(nn.Module):
         """What an encoding that acts in attention reads besides queries and keys; its states enter the cache."""
 
         made = self._projected(position, tables, layer, cache)
-        state = position.state(x, made, at, None if cache is None else cache.held(layer))
+        state = position.state(x, made, at, None if cache is None else cache.states_of(layer))
         held = state if state is None or cache is None else cache.update_state(layer, state)
         return Content(made or (), state, held)
 

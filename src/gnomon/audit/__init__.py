@@ -33,6 +33,20 @@ class _Room(ModuleType):
 sys.modules[__name__].__class__ = _Room
 
 __all__ = [
-    "LAWS", "AuditReport", "Because", "Evidence", "Finding", "Interrupted", "Law", "NotApplicable", "SmallModel",
-    "Target", "Torch", "audit", "check", "law", "laws_of", "target",
-]  # fmt: skip
+    "LAWS",
+    "AuditReport",
+    "Because",
+    "Evidence",
+    "Finding",
+    "Interrupted",
+    "Law",
+    "NotApplicable",
+    "SmallModel",
+    "Target",
+    "Torch",
+    "audit",
+    "check",
+    "law",
+    "laws_of",
+    "target",
+]

@@ -21,10 +21,10 @@ def error_text(raised: BaseException) -> str:
     ]
     theirs = [(file, line) for file, line in lines if not any(file.is_relative_to(home) for home in OURS)]
     theirs = [(file, line) for file, line in theirs if not file.name.startswith("<frozen")]
-    return f"{text}, at {_shown(theirs[-1][0])}:{theirs[-1][1]}" if theirs else text
+    return f"{text}, at {_relative_path(theirs[-1][0])}:{theirs[-1][1]}" if theirs else text
 
 
-def _shown(file: Path) -> str:
+def _relative_path(file: Path) -> str:
     """A file as seen from the current folder; by its name where it lies elsewhere."""
     return file.relative_to(Path.cwd()).as_posix() if file.is_relative_to(Path.cwd()) else file.name
 

@@ -33,7 +33,7 @@ class Call:
     gave: Float
 
 
-def called(t: Target, block: nn.Module, ids: Int) -> list[Call]:
+def record_calls(t: Target, block: nn.Module, ids: Int) -> list[Call]:
     """The calls in this block, in their order."""
     calls: list[Call] = []
 
@@ -42,13 +42,13 @@ def called(t: Target, block: nn.Module, ids: Int) -> list[Call]:
             calls.append(Call(module, args[0].detach(), out.detach()))
 
     leaves = [m for m in block.modules() if next(m.children(), None) is None]
-    with hooked(dict.fromkeys(leaves, note)):
+    with install_hooks(dict.fromkeys(leaves, note)):
         t.logits(ids)
     return calls
 
 
 @contextmanager
-def hooked(hooks: dict[nn.Module, Hook]) -> Iterator[None]:
+def install_hooks(hooks: dict[nn.Module, Hook]) -> Iterator[None]:
     """Forward hooks, while a `with` lasts."""
     with ExitStack() as stack:
         for module, hook in hooks.items():
@@ -67,7 +67,7 @@ def is_linear(t: Target, source: nn.Module, sink: nn.Module, ids: Int) -> bool:
 
         handle = sink.register_forward_pre_hook(lambda _, args: got.append(args[0].detach()))
         try:
-            with hooked({source: replace}):
+            with install_hooks({source: replace}):
                 t.logits(ids)
         finally:
             handle.remove()
@@ -109,7 +109,7 @@ class AttentionProbe:
         given = [torch.cat([q, k, v], -1)] if len(self.parts) == 1 else [q, k, v]
         handle = self.out.register_forward_pre_hook(stop)
         try:
-            with hooked({part: _gives(x) for part, x in zip(self.parts, given, strict=True)}):
+            with install_hooks({part: _return_instead(x) for part, x in zip(self.parts, given, strict=True)}):
                 self.target.logits(ids)
         except _Read:
             pass
@@ -198,7 +198,7 @@ def _fall(pairs: Float) -> bool:
     return alike and bool((pairs[:, 0].diff() >= -1e-3).all())
 
 
-def _gives(x: Float) -> Hook:
+def _return_instead(x: Float) -> Hook:
     return lambda _, __, ___: x
 
 
@@ -206,7 +206,7 @@ def find_attention(t: Target) -> AttentionProbe:
     """The attention of the first block. Raise NotApplicable unless it is sure where q, k, v and W_o are."""
     if torch.finfo(t.dtype).eps > 1e-5:
         raise NotApplicable(f"{t.name} computes in {t.dtype}, too coarse to tell heads apart")
-    calls = [c for c in called(t, t.blocks()[0], t.ids(1, TOKENS)) if isinstance(c.module, nn.Linear)]
+    calls = [c for c in record_calls(t, t.blocks()[0], t.ids(1, TOKENS)) if isinstance(c.module, nn.Linear)]
     for found in _candidates(t, calls):
         if found.is_believable():
             return found
@@ -218,20 +218,20 @@ def _candidates(t: Target, calls: list[Call]) -> Iterator[AttentionProbe]:
     given that input before it: a gate beside q, k and v may be as wide as they are."""
     for i in range(len(calls) - 1):
         width = calls[i].gave.shape[-1]
-        if width % 3 == 0 and calls[i + 1].given.shape[-1] == width // 3 and _given_alike(calls, i, i + 1) == 1:
+        if width % 3 == 0 and calls[i + 1].given.shape[-1] == width // 3 and _count_alike(calls, i, i + 1) == 1:
             yield AttentionProbe(t, (calls[i].module,), calls[i + 1].module, width // 3)
         three = calls[i : i + 3]
         alike = i + 3 < len(calls) and all(torch.equal(c.given, three[0].given) for c in three)
         one_width = alike and {c.gave.shape[-1] for c in three} == {calls[i + 3].given.shape[-1]}
-        if one_width and _given_alike(calls, i, i + 3) == 3:
+        if one_width and _count_alike(calls, i, i + 3) == 3:
             # any two of them may be query and key; which one gives values is seen by what comes out
             for order in ((0, 1, 2), (1, 2, 0), (0, 2, 1)):
                 yield AttentionProbe(t, tuple(three[j].module for j in order), calls[i + 3].module, width)
 
 
-def _given_alike(calls: list[Call], i: int, end: int) -> int:
+def _count_alike(calls: list[Call], i: int, end: int) -> int:
     """How many calls before `end` were given what call i was given."""
     return sum(torch.equal(call.given, calls[i].given) for call in calls[:end])
 
 
-__all__ = ["TOKENS", "AttentionProbe", "Call", "called", "find_attention", "is_linear", "turns_across_heads"]
+__all__ = ["TOKENS", "AttentionProbe", "Call", "find_attention", "is_linear", "record_calls", "turns_across_heads"]

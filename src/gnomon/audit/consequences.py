@@ -37,16 +37,16 @@ FOLLOW: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
-def with_root_causes(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+def attribute_root_causes(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """The findings, of which those that may follow from another one say so instead of their law's hint.
 
     A cause that was seen in the numbers stays, unless the numbers were taken over the wrong axis.
     """
     broken = {found.law: found for found in findings if found.verdict == "FAIL"}
-    return tuple(_pointed(found, broken) if found.law in broken else found for found in findings)
+    return tuple(_point_to(found, broken) if found.law in broken else found for found in findings)
 
 
-def _pointed(found: Finding, broken: Mapping[str, Finding]) -> Finding:
+def _point_to(found: Finding, broken: Mapping[str, Finding]) -> Finding:
     generic = found.note.startswith(LAWS[found.law].hint)
     for law, others in FOLLOW.items():
         if law in broken and found.law in others and (generic or broken[law].note == SWAPPED):
@@ -54,4 +54,4 @@ def _pointed(found: Finding, broken: Mapping[str, Finding]) -> Finding:
     return found
 
 
-__all__ = ["AFTER", "FOLLOW", "with_root_causes"]
+__all__ = ["AFTER", "FOLLOW", "attribute_root_causes"]

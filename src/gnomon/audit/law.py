@@ -104,64 +104,64 @@ class Law:
         if target.table_ends and target.limit is not None:
             length = max(1, min(length, target.limit - ROOM))
         length = target.nearest(length)
-        found = self._seen(target, length)
-        if found.verdict == "not observable" and target.can_be_redrawn and not self.about_parts:
-            found = self._seen_larger(target, length) or found
+        found = self._judge(target, length)
+        if found.verdict == "not observable" and target.can_redraw and not self.about_parts:
+            found = self._judge_larger(target, length) or found
         because = target.by_design.get(self.name)
         if because is None or found.verdict != "FAIL":
             return found
         return replace(found, verdict="by design", note=because.reason, link=because.link)
 
-    def _seen_larger(self, target: Target, length: int) -> Finding | None:
+    def _judge_larger(self, target: Target, length: int) -> Finding | None:
         """The verdict with weights drawn larger, if they show anything."""
         try:
-            with target.redrawn() as larger:
-                again = self._seen(larger, length)
+            with target.redraw() as larger:
+                again = self._judge(larger, length)
         except Exception:  # whatever weights raise that do not let themselves be drawn
             return None
         note = f"{again.note} (seen once its weights are drawn larger)" if again.note else ""
         return replace(again, note=note) if again.verdict in ("pass", "FAIL") else None
 
-    def _seen(self, target: Target, length: int) -> Finding:
+    def _judge(self, target: Target, length: int) -> Finding:
         """The verdict with these weights, a failure in the shortest input that shows it."""
-        found = self._at(target, length)
+        found = self._judge_at(target, length)
         if found.note.startswith(UNASKED):
-            found, length = self._otherwise(target, length, found)
+            found, length = self._retry_lengths(target, length, found)
         if found.verdict != "FAIL" or self.about_parts:
             return found
-        if note := self._unfit(target, length, found):
-            return self._aside(note)
-        if self._steep(target, found):
+        if note := self._why_unfit(target, length, found):
+            return self._not_applicable(note)
+        if self._is_rounding(target, found):
             note = "the weights are so large that roundings alone do this"
             return replace(found, verdict="not observable", note=note)
-        return self._shrunk(target, length, found) if self.shrinks else found
+        return self._shrink(target, length, found) if self.shrinks else found
 
-    def _otherwise(self, target: Target, length: int, found: Finding) -> tuple[Finding, int]:
+    def _retry_lengths(self, target: Target, length: int, found: Finding) -> tuple[Finding, int]:
         """The first verdict on a text of another length, where one of this length could not be asked, and its length:
         laws add tokens and take some away, and some models answer certain lengths alone."""
         for n in (*reversed([n for n in LADDER if 1 < n < length]), *(n for n in LONGER if n != length)):
-            again = self._at(target, n)
+            again = self._judge_at(target, n)
             if again.verdict != "not applicable":
                 return again, n
         return found, length
 
-    def _at(self, target: Target, length: int) -> Finding:
+    def _judge_at(self, target: Target, length: int) -> Finding:
         try:
-            with torch.random.fork_rng(devices=[]), torch.no_grad(), target.unchanged():
+            with torch.random.fork_rng(devices=[]), torch.no_grad(), target.undo_afterwards():
                 torch.manual_seed(target.seed + 0x617564)  # not the one that the model may have been drawn with
                 e = self._evidence(target, length)
         except (NotApplicable, NotImplementedError) as why:
             note = str(why) if isinstance(why, NotApplicable) else f"{target.name} refuses: {one_line(str(why))}"
-            return self._aside(note)
+            return self._not_applicable(note)
         except (MemoryError, torch.cuda.OutOfMemoryError) as why:
             note = f"out of memory: {one_line(str(why))}"
-            return self._aside(note)
+            return self._not_applicable(note)
         except Exception as raised:  # a crash is no number: it shows that the question was not answered, and no more
             if target.table_ends and target.limit is not None and target.limit < SHORTEST:
                 note = f"{target.name} reads {target.limit} tokens, and {SHORT} {SHORTEST}"
-                return self._aside(note)
-            return self._aside(self._unfit(target, length) or f"{UNASKED}: {error_text(raised)}")
-        return self._weighed(target, e)
+                return self._not_applicable(note)
+            return self._not_applicable(self._why_unfit(target, length) or f"{UNASKED}: {error_text(raised)}")
+        return self._verdict(target, e)
 
     def _evidence(self, target: Target, length: int) -> Evidence:
         if not self.concerns(target):
@@ -170,7 +170,7 @@ class Law:
         target.need(*(need for need in self.needs if not isinstance(need, type)))
         return self.check(target, length)
 
-    def _weighed(self, target: Target, e: Evidence) -> Finding:
+    def _verdict(self, target: Target, e: Evidence) -> Finding:
         """The verdict on what a check found."""
         error, tolerance = e.weigh(target)
         measured = Finding(self.name, self.sentence, "pass", error, tolerance, source=self.source)
@@ -182,16 +182,16 @@ class Law:
             return replace(measured, verdict="not observable", note=seen)
         return measured
 
-    def _shrunk(self, target: Target, length: int, found: Finding) -> Finding:
+    def _shrink(self, target: Target, length: int, found: Finding) -> Finding:
         """The same failure in the shortest input that shows it. A cause that only a longer one shows is kept."""
         for n in (n for n in LADDER if n < length):
-            shorter = self._at(target, n)
+            shorter = self._judge_at(target, n)
             if shorter.verdict == "FAIL":
                 note = found.note if shorter.note == self.hint else shorter.note
                 return replace(shorter, note=note)
         return found
 
-    def _unfit(self, target: Target, length: int, found: Finding | None = None) -> str:
+    def _why_unfit(self, target: Target, length: int, found: Finding | None = None) -> str:
         """Why this failure, or a crash, says nothing: plain ids get no finite logits, or others each time; "" if it
         does."""
         if self.basic:
@@ -214,13 +214,13 @@ class Law:
         )
         return f"two like calls of {target.name} differ: see whether evaluation is deterministic" if moved else ""
 
-    def _steep(self, target: Target, found: Finding) -> bool:
+    def _is_rounding(self, target: Target, found: Finding) -> bool:
         """Whether the failure is no larger than what roundings do to this model."""
         near = found.tolerance > 0.0 and found.error < 1000 * found.tolerance
         with torch.no_grad():
             return near and found.error <= 16 * target.noise()
 
-    def _aside(self, why: str) -> Finding:
+    def _not_applicable(self, why: str) -> Finding:
         """That the law does not apply."""
         return Finding(self.name, self.sentence, "not applicable", note=why, source=self.source)
 

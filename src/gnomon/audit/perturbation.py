@@ -14,7 +14,7 @@ TEXT, SLOT = 4, 1  #: tokens of a text, and which of them is stirred
 
 
 @contextmanager
-def perturbed(
+def perturb(
     tables: list[nn.Module], ids: Int, where: Bool, rng: torch.Generator, real: Bool | None = None
 ) -> Iterator[list[bool]]:
     """While a `with` lasts, vectors (B, T, D) that a table gives for these ids (B, T) are drawn anew where `where`
@@ -41,7 +41,7 @@ def perturbed(
             handle.remove()
 
 
-def tables_of(module: nn.Module) -> list[nn.Module]:
+def vector_tables(module: nn.Module) -> list[nn.Module]:
     """Its tables of vectors."""
     return [part for part in module.modules() if isinstance(part, nn.Embedding)]
 
@@ -53,20 +53,20 @@ def tables_given(ask: Callable[[Int], Float], module: nn.Module, ids: Int) -> li
     nobody, rng = torch.zeros_like(ids, dtype=torch.bool), torch.Generator()
     for table in module.modules():
         if isinstance(table, nn.Embedding):
-            with perturbed([table], ids, nobody, rng) as met:
+            with perturb([table], ids, nobody, rng) as met:
                 ask(ids)
             found += [table] if met else []
     return found
 
 
-def moved(before: Float, after: Float) -> Bool:
+def changed_tokens(before: Float, after: Float) -> Bool:
     """Which tokens' logits (B, T, V) differ by more than roundings: (B, T)."""
     slack = 1e3 * torch.finfo(before.dtype).eps * before.abs().amax()
     return (after - before).abs().amax(-1).nan_to_num(nan=1e9) > slack
 
 
 @torch.no_grad()
-def self_hiding_ids(
+def find_self_hiding_ids(
     ask: Callable[[Int], Float], module: nn.Module, vocab: int, device: torch.device, all_see: bool
 ) -> frozenset[int]:
     """Ids, of the first ones, whose tokens nobody else sees, as padding hides itself; none where it cannot be told.
@@ -74,7 +74,7 @@ def self_hiding_ids(
     ask      ids (B, 4) -> logits (B, T, V), of these or, for a source, of another text
     all_see  whether every token of that other text might see them, rather than those behind them
     """
-    tables, known = tables_of(module), torch.arange(min(vocab, MANY), device=device)
+    tables, known = vector_tables(module), torch.arange(min(vocab, MANY), device=device)
     if vocab < TEXT + 2 or not tables:
         return frozenset()
     ids = (torch.arange(TEXT, device=device) + vocab - TEXT).expand(len(known), -1).clone()
@@ -83,16 +83,16 @@ def self_hiding_ids(
     where[:, SLOT] = True
     try:
         before = ask(ids)
-        with perturbed(tables, ids, where, torch.Generator().manual_seed(0)) as met:
+        with perturb(tables, ids, where, torch.Generator().manual_seed(0)) as met:
             after = ask(ids)
     except Exception:  # whatever a model raises at such a text
         return frozenset()
     if not met or not bool(before.isfinite().all()):
         return frozenset()
-    others = moved(before, after)
+    others = changed_tokens(before, after)
     seen = others.any(1) if all_see else others[:, SLOT + 1 :].any(1)
     hidden = frozenset(known[~seen].tolist())
     return hidden if len(hidden) <= 3 < len(known) - len(hidden) else frozenset()
 
 
-__all__ = ["moved", "perturbed", "self_hiding_ids", "tables_given", "tables_of"]
+__all__ = ["changed_tokens", "find_self_hiding_ids", "perturb", "tables_given", "vector_tables"]

@@ -54,7 +54,7 @@ def resolve(text: str, through: str | None = None, seed: int = 0, device: torch.
         return found
     if through is not None:
         raise BadValue(f"{text} is asked as it is: --with is for checkpoints, whose library can be chosen")
-    made = _made(text, match["where"], match["what"], seed)
+    made = _call_factory(text, match["where"], match["what"], seed)
     found = target(made.to(device) if isinstance(made, nn.Module) else made, seed)
     found.name = found.name if isinstance(made, Target) else text
     return found
@@ -69,12 +69,12 @@ def _through_gnomon(text: str, device: torch.device | str) -> Model:
     try:
         return load(path, device, torch.float32)
     except BadInput as error:
-        if not _is_theirs(path):
+        if not _is_transformers_model(path):
             raise
         raise BadInput(f"{error}. To audit it through the transformers library: --with transformers") from error
 
 
-def _is_theirs(path: Path) -> bool:
+def _is_transformers_model(path: Path) -> bool:
     """Whether it is a Hugging Face folder."""
     return path.is_dir() and (path / CONFIG).is_file() and "model_type" in read_json(path / CONFIG)
 
@@ -84,15 +84,17 @@ def _is_theirs(path: Path) -> bool:
 
 def _names_no_model(text: str) -> BadValue:
     """The error for a file alone: it names the models there and the functions, those that need no arguments if any."""
-    with _here(text):
-        module = _imported(text, text)
-    own = _own(module)
-    names = [name for name in own if isinstance(found := vars(module)[name], Target) or not _needed(found)] or own
+    with _search_path(text):
+        module = _import(text, text)
+    own = _own_names(module)
+    names = [
+        name for name in own if isinstance(found := vars(module)[name], Target) or not _required_arguments(found)
+    ] or own
     named = ", ".join(f"{text}:{name}" for name in names)
     return BadValue(f"{text} is a file: name the model in it, or a function that returns one: {named or f'{text}:...'}")
 
 
-def _own(module: ModuleType) -> list[str]:
+def _own_names(module: ModuleType) -> list[str]:
     """Names of the models, their classes and the functions that a module itself defines, models first."""
     models, functions = [], []
     for name, value in ((name, value) for name, value in vars(module).items() if not name.startswith("_")):
@@ -105,15 +107,15 @@ def _own(module: ModuleType) -> list[str]:
     return models + functions
 
 
-def _made(text: str, where: str, what: str, seed: int) -> Any:
+def _call_factory(text: str, where: str, what: str, seed: int) -> Any:
     """What the callable returned; what is a model already is not called."""
-    with _here(where):
-        found = _attribute(_imported(text, where), where, what)
+    with _search_path(where):
+        found = _attribute(_import(text, where), where, what)
         if isinstance(found, nn.Module | Target):
             return found
         if not callable(found):
             raise BadValue(f"{text} is {type(found).__name__} {found!r}: name a model, or a function that returns one")
-        if needed := _needed(found):
+        if needed := _required_arguments(found):
             raise BadValue(
                 f"{text} cannot be called without {' and '.join(needed)}: write a function without arguments that "
                 "returns the model, and name that"
@@ -134,7 +136,7 @@ def _made(text: str, where: str, what: str, seed: int) -> Any:
 
 
 @contextmanager
-def _here(where: str) -> Iterator[None]:
+def _search_path(where: str) -> Iterator[None]:
     """Modules are found in the present folder, or beside the file that is named."""
     path = list(sys.path)
     sys.path.insert(0, str(Path(where).resolve().parent if where.endswith(".py") else Path.cwd()))
@@ -144,9 +146,9 @@ def _here(where: str) -> Iterator[None]:
         sys.path[:] = path
 
 
-def _imported(text: str, where: str) -> ModuleType:
+def _import(text: str, where: str) -> ModuleType:
     try:
-        return _of_file(Path(where)) if where.endswith(".py") else importlib.import_module(where)
+        return _import_file(Path(where)) if where.endswith(".py") else importlib.import_module(where)
     except ModuleNotFoundError as error:
         if error.name is not None and where.startswith(error.name):
             raise BadValue(f"{text}: there is no module {error.name} in {Path.cwd()} or among the installed") from error
@@ -157,7 +159,7 @@ def _imported(text: str, where: str) -> ModuleType:
         raise BadInput(f"{text}: importing {where} raised {error_text(error)}") from error
 
 
-def _of_file(path: Path) -> ModuleType:
+def _import_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise BadValue(f"there is no file {path}")
     name = f"audited_{path.stem}"  # a name of its own: a file random.py must not become everybody's `random`
@@ -174,13 +176,15 @@ def _attribute(module: ModuleType, where: str, what: str) -> Any:
     found: Any = module
     for name in what.split("."):
         if name not in dir(found):
-            own = _own(module) if found is module else [known for known in vars(found) if not known.startswith("_")]
+            own = (
+                _own_names(module) if found is module else [known for known in vars(found) if not known.startswith("_")]
+            )
             raise unknown(f"name in {where}", name, own)
         found = getattr(found, name)
     return found
 
 
-def _needed(found: Any) -> list[str]:
+def _required_arguments(found: Any) -> list[str]:
     """Names of the arguments that a callable cannot do without."""
     kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     try:
@@ -204,7 +208,7 @@ def _through_transformers(text: str, device: torch.device | str) -> Any:
         ) from error
     transformers.logging.disable_progress_bar()
     path = find(text)
-    if _is_theirs(path):
+    if _is_transformers_model(path):
         return _pretrained(transformers, path, device)
     model = load(path, dtype=torch.float32)
     with tempfile.TemporaryDirectory() as folder:

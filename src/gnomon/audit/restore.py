@@ -22,7 +22,7 @@ PLAIN = (str, bytes, int, float, complex, bool, type(None), type, types.ModuleTy
 
 
 @contextmanager
-def restored(*owners: Any) -> Iterator[None]:
+def restore_afterwards(*owners: Any) -> Iterator[None]:
     """While a `with` lasts, modules, objects and functions may change what they hold; afterwards they hold it again."""
     put_back: list[Callable[[], None]] = []
     _keep(list(owners), put_back)
@@ -137,11 +137,11 @@ def _nothing() -> None:
     """Where nothing can be put back."""
 
 
-def in_dtype(module: nn.Module, dtype: torch.dtype, ask: Callable[..., Float]) -> Callable[..., Float]:
+def cast_while_asking(module: nn.Module, dtype: torch.dtype, ask: Callable[..., Float]) -> Callable[..., Float]:
     """`ask`, which calls the module, with the module cast to dtype as long as it takes."""
 
     def asked(*args: Any) -> Float:
-        with restored(module):
+        with restore_afterwards(module):
             module.to(dtype)
             return ask(*args)
 
@@ -158,4 +158,4 @@ def draw(module: nn.Module, rng: torch.Generator) -> None:
             weight.copy_(drawn.to(weight))
 
 
-__all__ = ["draw", "in_dtype", "restored"]
+__all__ = ["cast_while_asking", "draw", "restore_afterwards"]

@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from gnomon.audit.adapters import target as adapted
-from gnomon.audit.consequences import with_root_causes
+from gnomon.audit.consequences import attribute_root_causes
 from gnomon.audit.finding import Finding
 from gnomon.audit.law import LENGTH, Law
 from gnomon.audit.laws import LAWS
@@ -61,10 +61,10 @@ def audit(
     Raises BadValue for a law that is not known, and Interrupted (a KeyboardInterrupt that holds what was found so far)
     at Ctrl-C.
     """
-    with _kept(model), torch.random.fork_rng(devices=[]):
+    with _restore_modes(model), torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         subject = adapted(model, seed)
-        rules = [found for found in selected(only, skip) if only or found.concerns(subject)]
+        rules = [found for found in select(only, skip) if only or found.concerns(subject)]
         tell = progress or _silent
         findings: list[Finding] = []
         try:
@@ -74,11 +74,11 @@ def audit(
             tell(len(rules), len(rules), "")
         except KeyboardInterrupt:
             raise Interrupted(AuditReport(subject.name, about(subject, length), tuple(findings)), len(rules)) from None
-        return AuditReport(subject.name, about(subject, length), with_root_causes(findings))
+        return AuditReport(subject.name, about(subject, length), attribute_root_causes(findings))
 
 
 @contextmanager
-def _kept(model: Any) -> Iterator[None]:
+def _restore_modes(model: Any) -> Iterator[None]:
     """Adapters put a model into evaluation; afterwards each of its modules is in the mode it was in."""
     modules = list(model.modules()) if isinstance(model, nn.Module) else []
     modes = [module.training for module in modules]
@@ -117,7 +117,7 @@ def laws_of(
 
     subject = cache(lambda: adapted(make(), seed))
 
-    @pytest.mark.parametrize("law", [found.name for found in selected(only, skip)])
+    @pytest.mark.parametrize("law", [found.name for found in select(only, skip)])
     def test(law: str) -> None:
         if not LAWS[law].concerns(subject()):
             pytest.skip(f"{subject().name} is none of the things this law speaks of")
@@ -130,15 +130,15 @@ def laws_of(
     return test
 
 
-def selected(only: str | Iterable[str], skip: str | Iterable[str]) -> Sequence[Law]:
+def select(only: str | Iterable[str], skip: str | Iterable[str]) -> Sequence[Law]:
     """The laws asked for, in their own order; a name may be the beginning of names, and one may stand alone."""
     only, skip = ([names] if isinstance(names, str) else names for names in (only, skip))
-    asked = {name for text in only for name in named(text)} or set(LAWS)
-    left_out = {name for text in skip for name in named(text)}
+    asked = {name for text in only for name in laws_named(text)} or set(LAWS)
+    left_out = {name for text in skip for name in laws_named(text)}
     return [found for name, found in LAWS.items() if name in asked - left_out]
 
 
-def named(text: str) -> list[str]:
+def laws_named(text: str) -> list[str]:
     """The law of this name, else all whose names begin so. Raises BadValue where there is none."""
     found = [text] if text in LAWS else [name for name in LAWS if text and name.startswith(text)]
     if not found:
@@ -151,15 +151,16 @@ def about(t: Target, length: int = LENGTH) -> dict[str, Any]:
     dtype = str(t.dtype).removeprefix("torch.")
     known: dict[str, Any] = {
         "architecture": t.architecture, "layers": t.layers, "vocabulary": t.vocab, "dtype": dtype,
-        "device": str(t.device), "tokens": length, "seed": t.seed, "defined": _defined(t),
+        "device": str(t.device), "tokens": length, "seed": t.seed, "defined": _definition(t),
         "gnomon": vars(sys.modules["gnomon"])["__version__"], "torch": torch.__version__,
-        "answers": _only(t.lengths), "not told": ", ".join(f"{name} ({by}=)" for name, by in t.unused_arguments),
+        "answers": _describe_lengths(t.lengths),
+        "not told": ", ".join(f"{name} ({by}=)" for name, by in t.unused_arguments),
         "tolerated": message("audit", "tolerance", dtype=dtype),
     }  # fmt: skip
     return {name: value for name, value in known.items() if value != ""}
 
 
-def _only(lengths: frozenset[int] | None) -> str:
+def _describe_lengths(lengths: frozenset[int] | None) -> str:
     """Which texts are answered, where not all are: "texts of 5 tokens only"; "" where all are, up to some length."""
     if lengths is None or lengths == frozenset(range(1, max(lengths) + 1)):
         return ""
@@ -170,7 +171,7 @@ def _only(lengths: frozenset[int] | None) -> str:
     return f"texts of {', '.join(shown[:6]) + (', ..' if len(shown) > 6 else '')} tokens only"
 
 
-def _defined(t: Target) -> str:
+def _definition(t: Target) -> str:
     """File and line of the model's class where it is below the current folder; else nothing."""
     if "module" not in t.can:
         return ""
@@ -186,4 +187,4 @@ def _silent(done: int, total: int, law: str) -> None:
     """Progress that nobody watches."""
 
 
-__all__ = ["Interrupted", "Progress", "about", "audit", "check", "laws_of", "named", "selected"]
+__all__ = ["Interrupted", "Progress", "about", "audit", "check", "laws_named", "laws_of", "select"]

@@ -180,7 +180,7 @@ def decode(
     return torch.cat(out, 1)
 
 
-def alone(model: Logits, ids: Int, at: Layout) -> Float:
+def documents_alone(model: Logits, ids: Int, at: Layout) -> Float:
     """Logits (B, T, V) of every document of every row run by itself and put back in its place; 0 at padding."""
     out: Float | None = None
     for b in range(ids.shape[0]):
@@ -193,17 +193,27 @@ def alone(model: Logits, ids: Int, at: Layout) -> Float:
     return out
 
 
-def at_real(x: Float, at: Layout) -> Float:
+def real_logits(x: Float, at: Layout) -> Float:
     """x (B, T, ...) with 0 at padding: what stands there is nobody's business."""
     return x.masked_fill(~at.real[..., None], 0.0)
 
 
-def joined(*parts: Float) -> Float:
+def flatten(*parts: Float) -> Float:
     """Several tensors as one, so that one number compares them all."""
     return torch.cat([part.detach().flatten() for part in parts])
 
 
 __all__ = [
-    "D_HEAD", "D_MODEL", "MAX_POSITIONS", "N_HEADS", "VOCAB", "Logits", "SmallModel", "add_noise", "alone", "at_real",
-    "decode", "joined",
-]  # fmt: skip
+    "D_HEAD",
+    "D_MODEL",
+    "MAX_POSITIONS",
+    "N_HEADS",
+    "VOCAB",
+    "Logits",
+    "SmallModel",
+    "add_noise",
+    "decode",
+    "documents_alone",
+    "flatten",
+    "real_logits",
+]

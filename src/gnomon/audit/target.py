@@ -33,7 +33,7 @@ import torch
 from torch import nn
 
 from gnomon.audit.compare import difference, largest
-from gnomon.audit.restore import draw, restored
+from gnomon.audit.restore import draw, restore_afterwards
 from gnomon.errors import BadValue
 from gnomon.models.model_settings import Architecture
 from gnomon.shapes import Bool, Float, Int
@@ -188,7 +188,7 @@ class Target:
     def editable(self, dtype: torch.dtype | None = None) -> Iterator["Target"]:
         """The target around its module, cast to dtype if one is given, which may be changed while a `with` lasts:
         afterwards it is as it was. What is asked of this target meanwhile is asked of the changed module too."""
-        with restored(self.module):
+        with restore_afterwards(self.module):
             other = self.with_module(self.module)
             if dtype is not None:
                 other.module.to(dtype)
@@ -196,7 +196,7 @@ class Target:
             yield other
 
     @contextmanager
-    def redrawn(self) -> Iterator["Target"]:
+    def redraw(self) -> Iterator["Target"]:
         """The target with weights drawn anew while a `with` lasts, as large as vectors of a trained model.
 
         Laws hold whatever the weights. Fresh ones are often so small, or zero, that no fault of theirs shows.
@@ -251,11 +251,11 @@ class Target:
         """Whether every weight is meant to have a part in the logits of every text."""
         return False
 
-    def saved(self, folder: Path) -> "Target":
+    def save_and_load(self, folder: Path) -> "Target":
         """Written into the folder and read again."""
         raise NotApplicable(self.lacks("save"))
 
-    def resized(self, rows: int) -> "Target":
+    def resize(self, rows: int) -> "Target":
         """A copy with a vocabulary of `rows`."""
         raise NotApplicable(self.lacks("resize"))
 
@@ -266,12 +266,12 @@ class Target:
 
     # ------------------------------------------------------------------ for laws
 
-    def unchanged(self) -> AbstractContextManager[None]:
+    def undo_afterwards(self) -> AbstractContextManager[None]:
         """What a law does while a `with` lasts is forgotten, where that costs little."""
         return nullcontext()
 
     @property
-    def can_be_redrawn(self) -> bool:
+    def can_redraw(self) -> bool:
         """Whether its weights are its own still, and may be drawn anew."""
         return self.own_weights and "module" in self.can
 
@@ -318,7 +318,7 @@ class Target:
             drawn = torch.where(drawn == ids, self.ids(ids.shape[0], ids.shape[1], stream), drawn)
         return drawn
 
-    def padded(self, ids: Int, mask: Bool) -> Int:
+    def fill_padding(self, ids: Int, mask: Bool) -> Int:
         """ids with what stands in padded places where mask (B, T) is False."""
         return ids if self.pad is None else ids.masked_fill(~mask, self.pad)
 
@@ -359,5 +359,13 @@ class Target:
 
 
 __all__ = [
-    "LACKS", "OTHERS", "SOURCE_STREAM", "Ability", "Because", "NotApplicable", "Shift", "Target", "must_have_numbers",
-]  # fmt: skip
+    "LACKS",
+    "OTHERS",
+    "SOURCE_STREAM",
+    "Ability",
+    "Because",
+    "NotApplicable",
+    "Shift",
+    "Target",
+    "must_have_numbers",
+]

@@ -47,12 +47,12 @@ class Block(nn.Module):
         trace: Trace | None = None,
     ) -> Float:
         """x (B, T, D) at `at`, attending to everything at `k_at` -> (B, T, D)."""
-        x = self.wired(x, lambda y: self.attention(y, position, tables, at, k_at, layer, cache, trace))
+        x = self.add_sublayers(x, lambda y: self.attention(y, position, tables, at, k_at, layer, cache, trace))
         if trace is not None:
             trace.add_hidden(x)
         return x
 
-    def wired(self, x: Float, attention: Callable[[Float], Float]) -> Float:
+    def add_sublayers(self, x: Float, attention: Callable[[Float], Float]) -> Float:
         """The stream after both sublayers, one after the other."""
         return self.around_ffn(self.around_attention(x, attention), self.ffn)
 
@@ -72,7 +72,7 @@ class ParallelBlock(Block):
             raise BadValue("sublayers side by side add to the stream: take placement 'pre' or 'sandwich', not 'post'")
         super().__init__(attention, ffn, around_attention, around_ffn)
 
-    def wired(self, x: Float, attention: Callable[[Float], Float]) -> Float:
+    def add_sublayers(self, x: Float, attention: Callable[[Float], Float]) -> Float:
         """The stream and what each of the two adds to it."""
         assert isinstance(self.around_attention, PreNorm)
         assert isinstance(self.around_ffn, PreNorm)
@@ -83,7 +83,7 @@ class OneNormBlock(ParallelBlock):
     """Both sublayers read the stream through one norm, that of attention (Wang and Komatsuzaki 2021, GPT-J; Phi,
     arXiv:2309.05463)."""
 
-    def wired(self, x: Float, attention: Callable[[Float], Float]) -> Float:
+    def add_sublayers(self, x: Float, attention: Callable[[Float], Float]) -> Float:
         """The stream and what each of the two adds to it."""
         assert isinstance(self.around_attention, PreNorm)
         assert isinstance(self.around_ffn, PreNorm)

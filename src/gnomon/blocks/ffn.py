@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from gnomon.errors import BadValue
 from gnomon.kinds import Setting
 from gnomon.linear import Linear
-from gnomon.settings import LinearSettings, WidthSettings, made, takes
+from gnomon.settings import LinearSettings, WidthSettings, make_settings, takes
 from gnomon.shapes import Float
 
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "clamped_swish"]
@@ -71,7 +71,7 @@ class FeedForward(nn.Module):
     def __init__(self, d_model: int, d_ff: int | None = None, **settings: Any) -> None:
         """The widths, and any other setting."""
         super().__init__()
-        s = made(NetworkSettings, d_model=d_model, d_ff=d_ff, **settings)
+        s = make_settings(NetworkSettings, d_model=d_model, d_ff=d_ff, **settings)
         if s.activation in _GATES and not s.gated:
             raise BadValue(f"{s.activation} is a function of a gate and of what it lets through: set gated=True")
         self.activation = s.activation

@@ -19,7 +19,7 @@ from torch import nn
 from gnomon.errors import unknown
 from gnomon.kinds import Setting
 from gnomon.norm import NormSettings, build_norm
-from gnomon.settings import DropoutSettings, WidthSettings, made, takes
+from gnomon.settings import DropoutSettings, WidthSettings, make_settings, takes
 from gnomon.shapes import Float
 
 Placement = Literal["pre", "post", "sandwich", "branch"]
@@ -63,7 +63,7 @@ class Around(nn.Module):
     def __init__(self, d_model: int, **settings: Any) -> None:
         """The width, and any other setting."""
         super().__init__()
-        s = made(SublayerSettings, d_model=d_model, **settings)
+        s = make_settings(SublayerSettings, d_model=d_model, **settings)
         self.norm, self.drop = build_norm(s.norm, d_model, s.norm_eps), nn.Dropout(s.dropout)
         self.scale = s.residual_scale
 

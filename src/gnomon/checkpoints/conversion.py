@@ -9,15 +9,15 @@ from torch import nn
 from gnomon.checkpoints.hf import save_hf
 from gnomon.checkpoints.loading import load
 from gnomon.checkpoints.native import save_model
-from gnomon.checkpoints.staging import free
+from gnomon.checkpoints.staging import check_free
 from gnomon.device import resolve_dtype
-from gnomon.errors import BadValue, checked, unknown
+from gnomon.errors import BadValue, check_arguments, unknown
 
 Kind = Literal["hf", "native", "gguf"]
 Precision = Literal["float32", "float16", "bfloat16", "q8_0"]
 
 
-@checked
+@check_arguments
 def convert(
     model: nn.Module | str | Path,
     output: str | Path,
@@ -35,7 +35,7 @@ def convert(
     Returns the path. Raises BadValue where the files cannot say all that the model is; the message tells what would
     get lost, and nothing is written.
     """
-    possible(output, to, dtype, family)
+    check_conversion(output, to, dtype, family)
     whole = model if isinstance(model, nn.Module) else load(model, dtype=None if to == "gguf" else dtype)
     if to == "gguf":
         from gnomon.checkpoints import gguf  # its package is asked for only where it is needed
@@ -47,7 +47,7 @@ def convert(
     return save_model(whole, output) if to == "native" else save_hf(whole, output, family)
 
 
-def possible(output: str | Path, to: str, dtype: str | None, family: str | None) -> None:
+def check_conversion(output: str | Path, to: str, dtype: str | None, family: str | None) -> None:
     """Raise BadValue for what cannot be asked for, before a model is loaded."""
     if to not in get_args(Kind):
         raise unknown("kind of files", to, get_args(Kind))
@@ -57,7 +57,7 @@ def possible(output: str | Path, to: str, dtype: str | None, family: str | None)
         raise BadValue(f"a family is a kind of Hugging Face folder, and the files shall be {to}: leave it out, or hf")
     if dtype == "q8_0" and to != "gguf":
         raise BadValue("q8_0 is a precision of GGUF files: convert to gguf, or take float32, float16 or bfloat16")
-    free(output)
+    check_free(output)
 
 
-__all__ = ["Kind", "Precision", "convert", "possible"]
+__all__ = ["Kind", "Precision", "check_conversion", "convert"]

@@ -6,11 +6,11 @@ from types import ModuleType
 from typing import Any
 
 
-def by_file(package: ModuleType) -> dict[str, Any]:
+def discover_families(package: ModuleType) -> dict[str, Any]:
     """The FAMILY of each module of a package; of several that can hold a model the lowest rank comes first."""
     names = [module.name for module in pkgutil.iter_modules(package.__path__)]
     found = {name: import_module(f"{package.__name__}.{name}").FAMILY for name in names}
     return dict(sorted(found.items(), key=lambda item: (item[1].rank, item[0])))
 
 
-__all__ = ["by_file"]
+__all__ = ["discover_families"]

@@ -14,10 +14,10 @@ from typing import TypeVar, overload
 import torch
 
 from gnomon.checkpoints import native
-from gnomon.checkpoints.native import CONFIG, PICKLED, must_be, read_json, run_folder
+from gnomon.checkpoints.native import CONFIG, PICKLED, check_architecture, read_json, run_folder
 from gnomon.data.published import TOKENIZER_FILES
 from gnomon.device import resolve_device, resolve_dtype
-from gnomon.errors import BadInput, BadValue, checked
+from gnomon.errors import BadInput, BadValue, check_arguments
 from gnomon.models import Model
 from gnomon.native import Kind as Stored
 from gnomon.stored import store
@@ -54,7 +54,7 @@ def load(
 ) -> M: ...
 
 
-@checked
+@check_arguments
 def load(
     what: str | Path,
     device: torch.device | str = "cpu",
@@ -81,7 +81,7 @@ def load(
     if weights is not None and wanted not in (None, torch.float32):
         raise BadValue(f"weights={weights!r} are multiplied in float32: leave dtype out, got {dtype}")
     model = _load(path, place, torch.float32 if weights == "float32" else wanted)
-    must_be(model, kind, path)
+    check_architecture(model, kind, path)
     if weights is not None:
         store(model, weights)
         model.float()

@@ -20,14 +20,14 @@ import torch
 from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
-from gnomon.checkpoints.staging import WEIGHTS, cut_short, draft
-from gnomon.checkpoints.weights import Weights, enough, faults, give
+from gnomon.checkpoints.staging import WEIGHTS, draft, has_interrupted_save
+from gnomon.checkpoints.weights import Weights, assign_weights, check_layer_count, mismatch_error
 from gnomon.data import Tokenizer
 from gnomon.data.lock import check_name
 from gnomon.device import DTYPES, resolve_device, resolve_dtype
-from gnomon.errors import BadInput, BadValue, checked, unknown
+from gnomon.errors import BadInput, BadValue, check_arguments, unknown
 from gnomon.models import Model, ModelConfig
-from gnomon.models.meta import on_meta
+from gnomon.models.meta import build_on_meta
 from gnomon.models.snapshot import snapshot
 from gnomon.models.weight_names import plain_name
 from gnomon.positions import names
@@ -41,7 +41,7 @@ M = TypeVar("M", bound=Model)
 # ------------------------------------------------------------------ saving
 
 
-@checked
+@check_arguments
 def save_model(model: nn.Module, folder: str | Path, tokenizer: Tokenizer | None = None) -> Path:
     """Write a model, and the tokenizer given or else its own, into a run folder; returns the folder.
 
@@ -56,7 +56,7 @@ def save_model(model: nn.Module, folder: str | Path, tokenizer: Tokenizer | None
 
 def write_model(model: nn.Module, new: Path, tokenizer: Tokenizer | None = None, step: int | None = None) -> None:
     """Write the files of a model into a draft; the training step it is from goes into the header of the weights."""
-    inner = unwrapped(model)
+    inner = unwrap(model)
     tokenizer = inner.tokenizer if tokenizer is None else tokenizer
     whole = snapshot(inner, tokenizer)
     about = {
@@ -93,7 +93,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str,
     path.write_bytes(to_bytes(whole, metadata))
 
 
-def unwrapped(model: nn.Module) -> Model:
+def unwrap(model: nn.Module) -> Model:
     """The model inside what torch.compile or a parallel wrapper returned."""
     for part in model.modules():
         if isinstance(part, Model):
@@ -142,20 +142,20 @@ def load(
     folder = run_folder(Path(folder))
     about = read_config(folder)
     stored = DTYPES[about["dtype"]]
-    weights = Weights([_present(folder / WEIGHTS)])
+    weights = Weights([_present_files(folder / WEIGHTS)])
     model = _build(about["model"], weights, folder / CONFIG)
-    must_be(model, kind, folder)
-    named = _named(model.to(stored), weights, folder / WEIGHTS)
+    check_architecture(model, kind, folder)
+    named = _names_in_file(model.to(stored), weights, folder / WEIGHTS)
     place = resolve_device(device) if isinstance(device, str) else device
     wanted = resolve_dtype(dtype, place) if isinstance(dtype, str) else dtype or stored
-    give(model, {name: weights.tensor(found, wanted) for name, found in named.items()}, place)
+    assign_weights(model, {name: weights.tensor(found, wanted) for name, found in named.items()}, place)
     model.tokenizer = None if about["tokenizer"] is None else _tokenizer(folder / TOKENIZER, model.config.vocab_size)
     model.labels, model.prompts = _labels(about, folder / CONFIG), _prompts(about, folder / CONFIG)
     model.ends, model.start, model.first = _marks(about, model.config.vocab_size, folder / CONFIG)
     return model
 
 
-def must_be(model: Model, kind: type[Model], folder: Path) -> None:
+def check_architecture(model: Model, kind: type[Model], folder: Path) -> None:
     """Raise BadInput unless a loaded model is of the architecture that is needed."""
     if not isinstance(model, kind):
         raise BadInput(
@@ -167,7 +167,7 @@ def run_folder(path: Path) -> Path:
     """The folder itself; BadInput for everything else that people try to load."""
     check_name(path)
     if path.suffix in PICKLED:
-        raise _pickled(path)
+        raise _pickle_error(path)
     if path.is_file():
         raise BadInput(f"{path} is a file: give the run folder, which holds {CONFIG}, {WEIGHTS} and {TOKENIZER}")
     if not path.is_dir():
@@ -177,20 +177,20 @@ def run_folder(path: Path) -> Path:
         )
     pickles = sorted(p.name for p in path.iterdir() if p.suffix in PICKLED)
     if pickles and not any(path.glob("*.safetensors")):
-        raise _pickled(path / pickles[0])
+        raise _pickle_error(path / pickles[0])
     return path
 
 
-def _pickled(path: Path) -> BadInput:
+def _pickle_error(path: Path) -> BadInput:
     return BadInput(
         f"{path} is a pickle file, which can run any code when it is opened, so Gnomon never does. If you trust it: "
         f"safetensors.torch.save_file(torch.load({str(path)!r}, weights_only=True), {WEIGHTS!r})"
     )
 
 
-def _present(path: Path) -> Path:
+def _present_files(path: Path) -> Path:
     if not path.is_file():
-        if path.name == WEIGHTS and cut_short(path.parent):
+        if path.name == WEIGHTS and has_interrupted_save(path.parent):
             raise BadInput(f"{path.parent} holds no model yet: its first save is not done, or was cut short")
         raise BadInput(f"{path.parent} is no whole run folder: {path.name} is missing")
     return path
@@ -199,7 +199,7 @@ def _present(path: Path) -> Path:
 def read_json(path: Path) -> dict[str, Any]:
     """The object in a JSON file; BadInput where it is missing, cut off or something else."""
     try:
-        data = json.loads(_present(path).read_bytes())
+        data = json.loads(_present_files(path).read_bytes())
     except OSError as error:
         raise BadInput(f"cannot read {path}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
@@ -235,8 +235,8 @@ def _build(config: Mapping[str, Any], weights: Weights, file: Path) -> Model:
             )
     try:
         whole = ModelConfig.from_dict(config)
-        enough(whole, len(weights.found), file.parent)
-        return on_meta(whole)
+        check_layer_count(whole, len(weights.found), file.parent)
+        return build_on_meta(whole)
     except (ValueError, TypeError, RuntimeError) as error:  # a value that no model can have
         raise BadInput(f"{file}: {error}") from error
 
@@ -267,10 +267,10 @@ def _marks(about: Mapping[str, Any], vocab_size: int, file: Path) -> tuple[tuple
 
 
 def _tokenizer(file: Path, vocab_size: int) -> Tokenizer:
-    return fitting(Tokenizer.load(_present(file)), vocab_size, file)
+    return check_vocabulary(Tokenizer.load(_present_files(file)), vocab_size, file)
 
 
-def fitting(tokenizer: Tokenizer, vocab_size: int, file: Path) -> Tokenizer:
+def check_vocabulary(tokenizer: Tokenizer, vocab_size: int, file: Path) -> Tokenizer:
     """The tokenizer; BadInput if it has ids that the model has no row for."""
     if tokenizer.vocab_size > vocab_size:
         raise BadInput(
@@ -283,7 +283,7 @@ def fitting(tokenizer: Tokenizer, vocab_size: int, file: Path) -> Tokenizer:
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     """The tensors of a safetensors file, mapped into memory, and the metadata of its header."""
     try:
-        with safetensors.safe_open(_present(path), framework="pt") as file:
+        with safetensors.safe_open(_present_files(path), framework="pt") as file:
             return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
     except (safetensors.SafetensorError, OSError) as error:
         raise BadInput(f"{path} is cut off or no safetensors file: {error}. Restore it from a copy") from error
@@ -294,21 +294,21 @@ def fill(model: nn.Module, tensors: Mapping[str, Tensor], source: Path) -> None:
 
     Raises BadInput, and changes nothing, unless names, shapes and dtypes all fit; it lists those that do not.
     """
-    own = snapshot(unwrapped(model)).weights
+    own = snapshot(unwrap(model)).weights
     kinds = {name: _kind(tuple(tensor.shape), tensor.dtype) for name, tensor in tensors.items()}
-    named = _matched(own, kinds, source)
+    named = _match_names(own, kinds, source)
     with torch.no_grad():
         for name, tensor in own.items():
             tensor.copy_(tensors[named[name]])
 
 
-def _named(model: nn.Module, weights: Weights, source: Path) -> dict[str, str]:
+def _names_in_file(model: nn.Module, weights: Weights, source: Path) -> dict[str, str]:
     """Our names -> those in the file. Only headers are read."""
     kinds = {name: _kind(stored.shape, weights.dtype(name)) for name, stored in weights.found.items()}
-    return _matched(model.state_dict(), kinds, source)
+    return _match_names(model.state_dict(), kinds, source)
 
 
-def _matched(own: Mapping[str, Tensor], kinds: Mapping[str, str], source: Path) -> dict[str, str]:
+def _match_names(own: Mapping[str, Tensor], kinds: Mapping[str, str], source: Path) -> dict[str, str]:
     """The name in a file of each of our weights; BadInput, which lists what does not fit, unless all fit."""
     found = {plain_name(name): name for name in kinds}
     if len(found) < len(kinds):
@@ -321,7 +321,7 @@ def _matched(own: Mapping[str, Tensor], kinds: Mapping[str, str], source: Path) 
         if kinds[found[name]] != want[name]
     ]
     if missing or unused or different:
-        raise faults(source, f"the model of {CONFIG}", missing=missing, unused=unused, different=different)
+        raise mismatch_error(source, f"the model of {CONFIG}", missing=missing, unused=unused, different=different)
     return found
 
 
@@ -330,7 +330,23 @@ def _kind(shape: tuple[int, ...], dtype: torch.dtype) -> str:
 
 
 __all__ = [
-    "CONFIG", "PICKLED", "TOKENIZER", "WEIGHTS", "draft", "fill", "fitting", "load", "must_be", "plain_name",
-    "read_config", "read_json", "read_tensors", "run_folder", "save_model", "unwrapped", "write_json", "write_model",
+    "CONFIG",
+    "PICKLED",
+    "TOKENIZER",
+    "WEIGHTS",
+    "check_architecture",
+    "check_vocabulary",
+    "draft",
+    "fill",
+    "load",
+    "plain_name",
+    "read_config",
+    "read_json",
+    "read_tensors",
+    "run_folder",
+    "save_model",
+    "unwrap",
+    "write_json",
+    "write_model",
     "write_tensors",
-]  # fmt: skip
+]

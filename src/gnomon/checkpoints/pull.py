@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gnomon.data import cache_folder
-from gnomon.errors import BadInput, checked, unknown
+from gnomon.errors import BadInput, check_arguments, unknown
 
 Progress = Callable[[int, int], None]  # bytes there, bytes in all
 BLOCK = 1 << 20
@@ -75,7 +75,7 @@ PUBLISHED = {
 }
 
 
-def pulled() -> list[str]:
+def pulled_models() -> list[str]:
     """The names of the models that are here already."""
     return [name for name in PUBLISHED if find(name) is not None]
 
@@ -89,7 +89,7 @@ def find(name: str) -> Path | None:
     return place if place.exists() else None
 
 
-@checked
+@check_arguments
 def pull(name: str, progress: Progress | None = None) -> Path:
     """Fetch a model unless it is here; returns the file or folder, which is whole or absent.
 
@@ -213,4 +213,4 @@ def _prepare(folder: Path) -> None:
             shutil.rmtree(draft, ignore_errors=True)
 
 
-__all__ = ["PUBLISHED", "PublishedModel", "find", "pull", "pulled"]
+__all__ = ["PUBLISHED", "PublishedModel", "find", "pull", "pulled_models"]

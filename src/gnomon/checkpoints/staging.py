@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from gnomon.data import files as single
-from gnomon.data import locked
+from gnomon.data import lock_folder
 from gnomon.data.lock import LOCK
 from gnomon.errors import BadInput, BadValue
 
@@ -16,7 +16,7 @@ WEIGHTS = "model.safetensors"
 DRAFT = ".draft-"
 
 
-def free(output: str | Path) -> Path:
+def check_free(output: str | Path) -> Path:
     """The folder or file that is to be written; BadValue where there is a file, or something in the folder."""
     output = Path(output)
     if output.is_dir() and any(output.iterdir()):
@@ -33,7 +33,7 @@ def draft(folder: str | Path) -> Iterator[Path]:
     Until then nothing of what `folder` holds is touched: not by an error in the block, a full disk or a kill. Other
     writers are kept out meanwhile, and what killed ones left is removed; BadInput where one is at work.
     """
-    with locked(folder) as folder:
+    with lock_folder(folder) as folder:
         sweep(folder)
         new, moved = folder / f"{DRAFT}{os.getpid()}-{secrets.token_hex(4)}", 0
         try:
@@ -67,7 +67,7 @@ def contents(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()} - passing
 
 
-def cut_short(folder: Path) -> bool:
+def has_interrupted_save(folder: Path) -> bool:
     """Whether a kill ended the first save of a model in this folder: its weights, which go last, are in a draft."""
     return not (folder / WEIGHTS).exists() and any(folder.glob(f"{DRAFT}*"))
 
@@ -77,4 +77,4 @@ def _reach_the_disk(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-__all__ = ["WEIGHTS", "contents", "cut_short", "draft", "free", "sweep"]
+__all__ = ["WEIGHTS", "check_free", "contents", "draft", "has_interrupted_save", "sweep"]

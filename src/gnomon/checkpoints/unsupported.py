@@ -34,7 +34,10 @@ class Lost:
         return "; ".join(
             [
                 *self.reasons,
-                *(f"{k} = {shown(mine)} (there {shown(theirs)})" for k, (mine, theirs) in self.settings.items()),
+                *(
+                    f"{k} = {setting_text(mine)} (there {setting_text(theirs)})"
+                    for k, (mine, theirs) in self.settings.items()
+                ),
             ]
         )
 
@@ -57,7 +60,7 @@ def check_recipe(config: ModelConfig) -> None:
 def no_family(kind: str, config: ModelConfig, losses: Sequence[Lost], fits: Callable[[ModelConfig], bool]) -> BadValue:
     """The error for a model that none of these families holds; fits: whether some family holds a config."""
     nearest = min(losses, key=lambda lost: lost.distance)
-    ways = [way for way in (_with_theirs(config, nearest, fits), _from_preset(config, fits)) if way]
+    ways = [way for way in (_nearest_supported(config, nearest, fits), _from_preset(config, fits)) if way]
     ways.append("Any model can be kept in a run folder (gnomon.save_model)")
     return BadValue(
         f"no family of {kind} holds this model; nearest is {nearest.family}, which cannot say: {nearest}. "
@@ -65,7 +68,7 @@ def no_family(kind: str, config: ModelConfig, losses: Sequence[Lost], fits: Call
     )
 
 
-def _with_theirs(config: ModelConfig, lost: Lost, fits: Callable[[ModelConfig], bool]) -> str | None:
+def _nearest_supported(config: ModelConfig, lost: Lost, fits: Callable[[ModelConfig], bool]) -> str | None:
     """What the model would have to be built with, where that is all."""
     changes = {name: theirs for name, (_, theirs) in lost.settings.items()}
     if lost.reasons or "position" in changes or not _can(fits, partial(replace, config, **changes)):
@@ -90,12 +93,12 @@ def _can(fits: Callable[[ModelConfig], bool], made: Callable[[], ModelConfig]) -
         return False
 
 
-def shown(value: object) -> str:
+def setting_text(value: object) -> str:
     """A setting; one value of a list in which all are alike."""
     if not isinstance(value, list | tuple):
         return str(value)
     alike = value and all(each == value[0] for each in value)
-    return shown(value[0]) if alike else f"[{', '.join(map(shown, value))}]"
+    return setting_text(value[0]) if alike else f"[{', '.join(map(setting_text, value))}]"
 
 
-__all__ = ["Lost", "check_recipe", "no_family", "shown"]
+__all__ = ["Lost", "check_recipe", "no_family", "setting_text"]

@@ -113,7 +113,7 @@ def open_weights(folder: Path) -> Weights:
         if not others:
             return Weights([single])
         raise BadInput(
-            f"{folder} holds its weights twice, in {SINGLE} and in {listed(others)}, which {INDEX} names. Which are "
+            f"{folder} holds its weights twice, in {SINGLE} and in {first_few(others)}, which {INDEX} names. Which are "
             "right is not known: take the others away"
         )
     weights = Weights([folder / shard for shard in shards])
@@ -121,7 +121,7 @@ def open_weights(folder: Path) -> Weights:
         name for name, shard in placed.items() if name not in weights or weights.found[name].file.name != shard
     )
     if lost:
-        raise BadInput(f"{index} promises weights that its shards do not hold: {listed(lost)}")
+        raise BadInput(f"{index} promises weights that its shards do not hold: {first_few(lost)}")
     return weights
 
 
@@ -137,27 +137,27 @@ def read_index(index: Path) -> dict[str, str]:
     return placed
 
 
-def enough(config: ModelConfig, found: int, source: Path) -> None:
+def check_layer_count(config: ModelConfig, found: int, source: Path) -> None:
     """Raise BadInput where a config asks for many more layers than there are weights: making them takes time."""
     layers = config.n_layers + (config.depth if config.architecture == "encoder-decoder" else 0)
     if layers > max(found, FEW):
         raise BadInput(f"{source} holds {found} weights, too few for the {layers} layers that its config asks for")
 
 
-def give(model: nn.Module, tensors: Mapping[str, Tensor], device: torch.device) -> None:
+def assign_weights(model: nn.Module, tensors: Mapping[str, Tensor], device: torch.device) -> None:
     """Make these tensors the model's weights; the shapes are known to fit."""
     model.load_state_dict({name: tensor.to(device) for name, tensor in tensors.items()}, strict=True, assign=True)
 
 
-def listed(items: list[str]) -> str:
+def first_few(items: list[str]) -> str:
     """The first few of some names."""
     more = len(items) - SHOWN
     return ", ".join(items[:SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-def faults(source: Path, needs: str, **found: list[str]) -> BadInput:
+def mismatch_error(source: Path, needs: str, **found: list[str]) -> BadInput:
     """The error for weights that do not fit: each kind of fault with its names."""
-    listing = "; ".join(f"{kind}: {listed(sorted(items))}" for kind, items in found.items() if items)
+    listing = "; ".join(f"{kind}: {first_few(sorted(items))}" for kind, items in found.items() if items)
     return BadInput(f"{source} does not fit {needs}: {listing}")
 
 
@@ -166,10 +166,10 @@ __all__ = [
     "SINGLE",
     "LazyTensor",
     "Weights",
-    "enough",
-    "faults",
-    "give",
-    "listed",
+    "assign_weights",
+    "check_layer_count",
+    "first_few",
+    "mismatch_error",
     "open_weights",
     "read_index",
 ]

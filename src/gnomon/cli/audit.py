@@ -21,7 +21,7 @@ from gnomon.cli.options import (
 )
 from gnomon.cli.output import print_json
 from gnomon.errors import BadInput, BadValue
-from gnomon.glossary import translated, words
+from gnomon.glossary import translate, words
 
 if TYPE_CHECKING:
     from gnomon.audit import AuditReport, Target
@@ -90,7 +90,7 @@ def command(
     of the laws could be judged.
     """
     from gnomon.audit.resolve import resolve
-    from gnomon.audit.run import Interrupted, selected
+    from gnomon.audit.run import Interrupted, select
     from gnomon.device import resolve_device, set_threads
 
     if list_laws:
@@ -100,15 +100,15 @@ def command(
         raise BadValue("say what to audit: a run, a checkpoint or module:callable; --laws lists the laws")
     if NEVER in fail_on and len(fail_on) > 1:
         raise BadValue("--fail-on never and another --fail-on contradict each other: give one")
-    if not selected(only, skip):  # told before a large model is loaded, as wrong names are
+    if not select(only, skip):  # told before a large model is loaded, as wrong names are
         raise BadValue("--skip leaves out every law that --only asks: nothing would be audited")
     files = {".xml": junit, ".sarif": sarif, ".html": html}
-    _must_be_apart(files)
+    _check_distinct(files)
     set_threads(threads)
     try:
         with redirect_stdout(sys.stderr):  # what a model prints must not stand in the report
             model = resolve(target, through, seed, resolve_device(device))
-            report = _asked(model, only, skip, seed, quiet or as_json, lang)
+            report = _run_audit(model, only, skip, seed, quiet or as_json, lang)
     except SystemExit as left:
         raise BadInput(
             f"{target} ended the process, exit({left.code}), where it was asked for logits: raise an error there"
@@ -129,7 +129,7 @@ def command(
     ctx.exit(THRESHOLD if _fails(report, fail_on) else 0)
 
 
-def _asked(
+def _run_audit(
     model: "Target", only: tuple[str, ...], skip: tuple[str, ...], seed: int, quiet: bool, lang: str
 ) -> "AuditReport":
     """The audit, under a bar over the laws that names the one being asked."""
@@ -141,7 +141,7 @@ def _asked(
 
         def progress(done: int, total: int, law: str) -> None:
             bar.total = total
-            bar.set_postfix_str(translated(law, lang), refresh=False)
+            bar.set_postfix_str(translate(law, lang), refresh=False)
             bar.update(done - bar.n)
             bar.refresh()
 
@@ -154,7 +154,7 @@ def _show(report: "AuditReport", lang: str) -> None:
     click.echo(report.table(width, colour=sys.stdout.isatty() and "NO_COLOR" not in os.environ, lang=lang))
 
 
-def _must_be_apart(files: dict[str, Path | None]) -> None:
+def _check_distinct(files: dict[str, Path | None]) -> None:
     """Raise BadValue for two reports in one file: the later would replace the other."""
     paths = [path.resolve() for path in files.values() if path is not None]
     if twice := [path for path in paths if paths.count(path) > 1]:
@@ -190,7 +190,7 @@ def _list(lang: str, as_json: bool) -> None:
         return
     w = words("audit", lang)
     for law in LAWS.values():
-        name, sentence = translated(law.name, lang), translated(law.sentence, lang)
+        name, sentence = translate(law.name, lang), translate(law.sentence, lang)
         own = "" if name == law.name else f" ({law.name})"
         click.echo(f"{click.style(name, bold=True)}{own}\n    {sentence}\n    {w('behind_law', source=law.source)}")
 

@@ -63,7 +63,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     Ctrl-C ends an answer, Ctrl-D the conversation. Without a terminal every line of standard input is a message, and
     the answers go to standard output: echo 'Who was Ada Lovelace?' | gnomon chat smollm2-135m-instruct
     """
-    strategy, penalties = _how(options)
+    strategy, penalties = _strategy_and_penalty(options)
     chat = _begin(options)
     if sys.stdin.isatty() and not options["quiet"]:
         click.echo(words("write", options["lang"])("ends_answer"), err=True)
@@ -76,7 +76,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
         print_json({"model": options["model"], "messages": chat.messages})
 
 
-def _how(options: dict[str, Any]) -> "tuple[Strategy, Any]":
+def _strategy_and_penalty(options: dict[str, Any]) -> "tuple[Strategy, Any]":
     """The strategy and the penalty that the options mean; what is wrong with them is said before a model is loaded."""
     from gnomon.generate import Constraints, Sample
 

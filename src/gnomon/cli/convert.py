@@ -33,11 +33,11 @@ def command(model: str, to: str, output: Path, dtype: str | None, family: str | 
     written over: OUT must not be there yet, or be an empty folder.
     """
     from gnomon.checkpoints import convert, load
-    from gnomon.checkpoints.conversion import possible
+    from gnomon.checkpoints.conversion import check_conversion
 
     kind: Any = to
     precision: Any = dtype
-    possible(output, to, dtype, family)
+    check_conversion(output, to, dtype, family)
     loaded = load(model, dtype=None if to == "gguf" else dtype)
     written = convert(loaded, output, kind, precision, family)
     n = sum(weight.numel() for weight in loaded.parameters())

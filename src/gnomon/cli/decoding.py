@@ -148,7 +148,7 @@ def constraints_of(ctx: click.Context) -> "Constraints":
 def check_options(ctx: click.Context) -> None:
     """Refuse what the chosen strategy does not read, and make it once, so that what is wrong is said at once."""
     name = ctx.params["strategy"]
-    typed = [p for p in READERS if _typed(ctx, p)]
+    typed = [p for p in READERS if _was_typed(ctx, p)]
     for option in typed:
         if name not in READERS[option] and not (name is None and option in SAMPLING):
             flag, readers = option.replace("_", "-"), " or ".join(READERS[option])
@@ -157,7 +157,7 @@ def check_options(ctx: click.Context) -> None:
         raise BadValue(f"--n writes texts that differ by chance, and {name} has none: for a beam take --n-best")
     if name == "speculative" and ctx.params["draft"] is None:
         raise BadValue("--strategy speculative needs --draft RUN, the folder of a smaller model")
-    sampled(ctx, False)
+    sampling_strategy(ctx, False)
     if name != "speculative":
         strategy_of(ctx, False, None)
 
@@ -166,7 +166,7 @@ def strategy_of(ctx: click.Context, has_source: bool, draft: "LanguageModel | No
     """The strategy that the options mean, for a model that reads a source or not."""
     from gnomon import generate as g
 
-    p, inner = ctx.params, sampled(ctx, has_source)
+    p, inner = ctx.params, sampling_strategy(ctx, has_source)
     match p["strategy"]:
         case "greedy":
             return g.Greedy()
@@ -186,12 +186,12 @@ def strategy_of(ctx: click.Context, has_source: bool, draft: "LanguageModel | No
     return inner
 
 
-def sampled(ctx: click.Context, has_source: bool) -> "Distribution":
+def sampling_strategy(ctx: click.Context, has_source: bool) -> "Distribution":
     """Sample, or Greedy where there is a source and nobody asked for chance."""
     from gnomon.generate import Greedy, Sample
 
     p = ctx.params
-    if has_source and p["strategy"] != "sample" and not any(_typed(ctx, name) for name in SAMPLING):
+    if has_source and p["strategy"] != "sample" and not any(_was_typed(ctx, name) for name in SAMPLING):
         return Greedy()
     return Sample(p["temperature"], p["top_k"], p["top_p"], p["min_p"])
 
@@ -207,7 +207,7 @@ def eos_ids(names: Sequence[str], tokenizer: "Tokenizer") -> list[int]:
     return ids
 
 
-def _typed(ctx: click.Context, name: str) -> bool:
+def _was_typed(ctx: click.Context, name: str) -> bool:
     return ctx.get_parameter_source(name) in (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 
 
@@ -221,6 +221,12 @@ def language_id(code: str, tokenizer: "Tokenizer") -> int:
 
 
 __all__ = [
-    "GroupedCommand", "check_options", "constraints_of", "decoding_options", "eos_ids", "language_id", "sampled",
+    "GroupedCommand",
+    "check_options",
+    "constraints_of",
+    "decoding_options",
+    "eos_ids",
+    "language_id",
+    "sampling_strategy",
     "strategy_of",
-]  # fmt: skip
+]

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from gnomon.cli.experiments import as_typed, free_folder, names, perform, show
-from gnomon.cli.options import import_option, imports_again, json_option, lang_option, quiet_option, seed_option
+from gnomon.cli.options import import_arguments, import_option, json_option, lang_option, quiet_option, seed_option
 from gnomon.cli.output import print_json
 from gnomon.glossary import words
 
@@ -48,7 +48,7 @@ def command(
     from gnomon.data import Corpus
     from gnomon.lab import LabSettings
     from gnomon.lab.samples import best_model, write
-    from gnomon.lab.summary import listed
+    from gnomon.lab.summary import list_encodings
 
     settings = LabSettings(seed=seed)
     if positions is not None:
@@ -67,10 +67,10 @@ def command(
         return
     show(report, folder, quiet, lang)
     if not quiet and report.sample is not None:
-        w, model = words("lab", lang), as_typed(best_model(report, folder)) + imports_again(ctx)
+        w, model = words("lab", lang), as_typed(best_model(report, folder)) + import_arguments(ctx)
         click.echo(
-            f"\n{w('writes', label=listed([report.sample.label], w))}\n\n"
-            f"{_indented(report.sample.prompt + report.sample.text)}\n\n"
+            f"\n{w('writes', label=list_encodings([report.sample.label], w))}\n\n"
+            f"{_indent(report.sample.prompt + report.sample.text)}\n\n"
             f"{w('try_next')}\n"
             f"  gnomon generate {model} --prompt 'class '\n"
             f"  gnomon inspect {model} --text 'import os'\n"
@@ -79,7 +79,7 @@ def command(
         )
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     """Set in from the margin; what would control the terminal shows as a dot."""
     shown = "".join(c if c.isprintable() or c == "\n" else " " if c == "\t" else "·" for c in text)
     return "\n".join(f"    {line}".rstrip() for line in shown.split("\n"))

@@ -27,7 +27,7 @@ def command(device: str, threads: int | None, lang: str, as_json: bool) -> None:
     if as_json:
         print_json(report)
     else:
-        click.echo(_written(report, words("doctor", lang)))
+        click.echo(_text(report, words("doctor", lang)))
 
 
 def examine(device: str = "auto", threads: int | None = None) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def _speeds(device: str) -> dict[str, float]:
     return {name: round(2e-9 * SIZE**3 / matmul_seconds(DTYPES[name], device, SIZE), 1) for name in names}
 
 
-def _written(report: dict[str, Any], w: Words) -> str:
+def _text(report: dict[str, Any], w: Words) -> str:
     speeds = "   ".join(f"{name} {w.number(speed, 'g')}" for name, speed in report["matmul_gflops"].items())
     text, cache = report["text"], report["cache"]
     rows = {

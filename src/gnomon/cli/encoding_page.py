@@ -4,7 +4,7 @@ import re
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from gnomon.glossary import Words, translated
+from gnomon.glossary import Words, translate
 
 if TYPE_CHECKING:
     from gnomon.models.position_cost import PositionCost
@@ -39,7 +39,7 @@ def facts(cls: "type[PositionEncoding]") -> dict[str, Any]:
         "formula": formula(cls),
         **properties(cls),
         "extrapolation": cls.extrapolation,
-        "says": _says(cls),
+        "says": _descriptions(cls),
         "used_by": cls.used_by,
         "cost": None if cost is None else {"tokens": LENGTH, **asdict(cost)},
         "sizes": dict(SIZES),
@@ -56,18 +56,18 @@ def page(cls: "type[PositionEncoding]", w: Words, width: int = 80) -> str:
 
     kind = [] if cls.acts == "nowhere" else [w(kind_of(cls))]
     where = ", ".join([w(cls.acts), *kind, w("causal_only" if cls.one_sided else "both_sides")])
-    near = "\n".join(_near(other, differs, w) for other, differs in nearest(cls))
-    breaks = [translated(cls.extrapolation, w.lang), *(translated(line, w.lang) for line in _says(cls))]
+    near = "\n".join(_relative(other, differs, w) for other, differs in nearest(cls))
+    breaks = [translate(cls.extrapolation, w.lang), *(translate(line, w.lang) for line in _descriptions(cls))]
     parts = [
         (w("acts_at"), where),
-        (w("used_by"), translated(cls.used_by, w.lang) or w("nobody")),
+        (w("used_by"), translate(cls.used_by, w.lang) or w("nobody")),
         (w("extrapolation"), "\n".join(filter(None, breaks))),
         (w("costs"), _costs(position_cost(cls), w)),
         (w("nearest"), near),
     ]
     head = f"{cls.name}  {cls.paper}".rstrip()
-    told = (f"{title}\n{_indented(text, width)}" for title, text in parts)
-    texts = [head, _indented(formula(cls), width), *told, picture(cls, w, width)]
+    told = (f"{title}\n{_indent(text, width)}" for title, text in parts)
+    texts = [head, _indent(formula(cls), width), *told, picture(cls, w, width)]
     more = w("more", cite=f"gnomon positions cite {cls.name}", plot=f"gnomon plot {cls.name}")
     return "\n\n".join(text for text in [*texts, more] if text)
 
@@ -85,16 +85,16 @@ def recipe_page(cls: "type[PositionIds]", w: Words) -> str:
 
     needed = ["2048" for f in fields(cls) if f.default is MISSING]
     example = f"{cls.name}({', '.join(needed)})" if needed else cls.name
-    training = f"{w('in_training')}\n  {translated(cls.formula, w.lang)}"
+    training = f"{w('in_training')}\n  {translate(cls.formula, w.lang)}"
     more = w("recipe_more", name=cls.name, example=example)
     return "\n\n".join([f"{cls.name}  {cls.paper}".rstrip(), training, more])
 
 
-def _indented(text: str, width: int) -> str:
-    return "\n".join(part for line in text.splitlines() for part in _fitted(line, width - 2))
+def _indent(text: str, width: int) -> str:
+    return "\n".join(part for line in text.splitlines() for part in _wrap_line(line, width - 2))
 
 
-def _fitted(line: str, width: int) -> list[str]:
+def _wrap_line(line: str, width: int) -> list[str]:
     """A line, indented. One that is too long is broken before the remark at its end, which a wide gap sets off, then
     between words."""
     if len(line) <= width:
@@ -109,7 +109,7 @@ def _fitted(line: str, width: int) -> list[str]:
     return lines
 
 
-def _built(cls: "type[PositionEncoding]") -> "PositionEncoding | None":
+def _build(cls: "type[PositionEncoding]") -> "PositionEncoding | None":
     import torch
 
     from gnomon.errors import BadValue
@@ -125,11 +125,11 @@ def _built(cls: "type[PositionEncoding]") -> "PositionEncoding | None":
         return None
 
 
-def _says(cls: "type[PositionEncoding]") -> list[str]:
+def _descriptions(cls: "type[PositionEncoding]") -> list[str]:
     """What the encoding says of itself where a model of SIZES was trained on all its positions."""
     from gnomon.positions.kinship import SIZES
 
-    built = _built(cls)
+    built = _build(cls)
     return [] if built is None else built.describe(SIZES["max_positions"])
 
 
@@ -147,7 +147,7 @@ def _costs(cost: "PositionCost | None", w: Words) -> str:
     return "\n".join([*lines, w("cost_cached_more" if round(more) else "cost_cached", **cached)])
 
 
-def _near(other: "type[PositionEncoding]", differs: list[str], w: Words) -> str:
+def _relative(other: "type[PositionEncoding]", differs: list[str], w: Words) -> str:
     if not differs:
         return w("near_alike", name=other.name)
     return w("near_differs", name=other.name, what=", ".join(w(PROPERTIES[key]) for key in differs))
@@ -155,8 +155,8 @@ def _near(other: "type[PositionEncoding]", differs: list[str], w: Words) -> str:
 
 def picture(cls: "type[PositionEncoding]", w: Words, width: int = 80) -> str:
     """What it does at the first positions, in shades, with a line that says what the rows and columns are."""
-    built = _built(cls)
-    matrix, caption = (None, "") if built is None else built.look(WIDTH)
+    built = _build(cls)
+    matrix, caption = (None, "") if built is None else built.preview(WIDTH)
     if matrix is None:
         return ""
     step = max(1, -(-matrix.shape[0] // ROWS))
@@ -164,11 +164,11 @@ def picture(cls: "type[PositionEncoding]", w: Words, width: int = 80) -> str:
     seen = shown[shown.isfinite()]
     low, high = (float(seen.min()), float(seen.max())) if len(seen) else (0.0, 0.0)
     if low == high and len(seen) == shown.numel():
-        return _indented(w("nothing_to_see", value=low, last=WIDTH - 1), width)
+        return _indent(w("nothing_to_see", value=low, last=WIDTH - 1), width)
     low -= 0.0 if len(seen) == shown.numel() else high - low or 1.0  # what is hidden lies below all that is seen
     level = ((shown.clamp(min=low) - low) / (high - low or 1.0) * (len(SHADES) - 1)).round().long()
     rows = ["".join(SHADES[i] for i in row) for row in level.tolist()]
-    return "\n".join([*(f"  ▕{row}▏" for row in rows), _indented(translated(caption, w.lang), width)])
+    return "\n".join([*(f"  ▕{row}▏" for row in rows), _indent(translate(caption, w.lang), width)])
 
 
 __all__ = ["facts", "page", "picture", "recipe_facts", "recipe_page"]

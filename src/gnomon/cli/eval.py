@@ -17,7 +17,7 @@ from gnomon.cli.options import (
     weights_option,
 )
 from gnomon.cli.output import measures_json, print_json
-from gnomon.glossary import translated, words
+from gnomon.glossary import translate, words
 
 if TYPE_CHECKING:
     from gnomon.native import Kind
@@ -52,10 +52,10 @@ def command(
     one with 95 % confidence, as far as the choice of the held-out part goes.
     """
     from gnomon.device import set_threads
-    from gnomon.tasks.run_evaluation import measured
+    from gnomon.tasks.run_evaluation import evaluate_with_kind
 
     set_threads(threads)
-    kind, evaluation = measured(run, data, device, dtype, quiet, weights)
+    kind, evaluation = evaluate_with_kind(run, data, device, dtype, quiet, weights)
     if as_json:
         print_json({"run": run, "task": kind.name, **measures_json(evaluation)})
     else:
@@ -63,14 +63,14 @@ def command(
 
 
 def _table(evaluation: "Evaluation", lang: str) -> str:
-    from gnomon.train.evaluation import written
+    from gnomon.train.evaluation import measure_text
 
     w = words("eval", lang)
 
     rows = [
-        (translated(name, lang), value, w("to", low=low, high=high), w.number(m.count))
+        (translate(name, lang), value, w("to", low=low, high=high), w.number(m.count))
         for name, m in evaluation.measures.items()
-        for value, low, high in [[written(name, x, lang) for x in (m.value, m.low, m.high)]]
+        for value, low, high in [[measure_text(name, x, lang) for x in (m.value, m.low, m.high)]]
     ]
     rows.insert(0, ("", w("measured"), w("interval"), w("of")))
     widths = [max(len(row[column]) for row in rows) for column in range(4)]

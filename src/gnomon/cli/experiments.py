@@ -47,30 +47,30 @@ def perform(
     settings: "LabSettings", corpus: "Corpus", folder: Path, workers: int | None, resume: bool, quiet: bool, lang: str
 ) -> "LabReport":
     """Prepare the experiment, say what will happen, do it; meanwhile nobody else writes into the folder."""
-    from gnomon.data import locked
+    from gnomon.data import lock_folder
     from gnomon.lab.executor_choice import executor_for
     from gnomon.lab.experiments import perform
     from gnomon.lab.prepare import prepare
 
     w, executor = words("lab", lang), executor_for("processes", workers, settings.device)
-    with locked(folder):
+    with lock_folder(folder):
         lab = prepare(settings, corpus, folder, quiet, imported_modules(click.get_current_context()))
         if not quiet:
             click.echo(_plan(lab, executor.workers_for(lab.cells()), w), err=True)
-        with _way_on(folder, w):
+        with _explain_interrupt(folder, w):
             return perform(lab, executor, resume, quiet, lang)
 
 
 def _plan(lab: "Lab", workers: int, w: Words) -> str:
     from gnomon.lab.budget import estimate, seconds_per_step
-    from gnomon.lab.summary import listed
+    from gnomon.lab.summary import list_encodings
 
     s, corpus = lab.settings, lab.about
     trials = s.trials()
     tokens = s.train.steps * s.train.batch_size * s.train_length
     step = seconds_per_step(s, lab.tokenizer.vocab_size)
     one, seconds = estimate(s, workers, step, lab.targets.tokens_read(s.lengths))
-    names = listed(dict.fromkeys(trial.label for trial in trials), w)
+    names = list_encodings(dict.fromkeys(trial.label for trial in trials), w)
     text = {
         "name": corpus["name"],
         "megabytes": corpus["bytes"] / 1e6,
@@ -95,7 +95,7 @@ def _time(seconds: float, w: Words) -> str:
 
 
 @contextmanager
-def _way_on(folder: Path, w: Words) -> Iterator[None]:
+def _explain_interrupt(folder: Path, w: Words) -> Iterator[None]:
     """Tell a user who interrupts how to resume."""
     try:
         yield

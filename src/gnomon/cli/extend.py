@@ -62,14 +62,14 @@ def command(
     Methods for RoPE are linear, ntk, yarn, llama3 and dynamic; for a learned table interpolate, tile and zero.
     """
     from gnomon.checkpoints import load
-    from gnomon.checkpoints.staging import free
+    from gnomon.checkpoints.staging import check_free
     from gnomon.device import set_threads
     from gnomon.models.context_extension import extend
     from gnomon.plots.picture import picture_format
 
     if picture is not None:
         picture_format(picture)
-    free(output)
+    check_free(output)
     set_threads(threads)
     old = load(model, device=device)
     c = old.config

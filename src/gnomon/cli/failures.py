@@ -23,7 +23,7 @@ from contextlib import contextmanager, suppress
 import click
 
 from gnomon.cli.output import print_json
-from gnomon.errors import BadValue, GnomonError, Terminated, shortened
+from gnomon.errors import BadValue, GnomonError, Terminated, shorten
 
 THRESHOLD, USAGE, INPUT, INTERRUPTED, PIPE_CLOSED = 1, 2, 3, 130, 141
 ENDED_BY = 128  #: and the number of the signal
@@ -53,7 +53,7 @@ def _memory_ran_out(error: Exception) -> bool:
 
 
 def _report(kind: str, message: str, exit_code: int, as_json: bool) -> click.exceptions.Exit:
-    line = shortened(" ".join(message.split()))
+    line = shorten(" ".join(message.split()))
     with suppress(OSError):  # a closed terminal may be what is reported
         click.echo(f"gnomon: {'' if exit_code > ENDED_BY else 'error: '}{line}", err=True)
     if as_json:
@@ -63,7 +63,7 @@ def _report(kind: str, message: str, exit_code: int, as_json: bool) -> click.exc
 
 
 @contextmanager
-def failures_reported(as_json: bool) -> Iterator[None]:
+def report_failures(as_json: bool) -> Iterator[None]:
     """Report the errors raised inside: one line on standard error, under --json an object on standard output too.
 
     What leaves is click's own Exit with the code, so that a shell and click's CliRunner see the same.
@@ -93,4 +93,4 @@ def failures_reported(as_json: bool) -> Iterator[None]:
         raise _report(type(error).__name__, _message(error), _exit_code(error), as_json) from error
 
 
-__all__ = ["ENDED_BY", "INPUT", "INTERRUPTED", "PIPE_CLOSED", "THRESHOLD", "USAGE", "failures_reported"]
+__all__ = ["ENDED_BY", "INPUT", "INTERRUPTED", "PIPE_CLOSED", "THRESHOLD", "USAGE", "report_failures"]

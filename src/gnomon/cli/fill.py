@@ -29,20 +29,20 @@ def command(run: Path, text: str, top: int, device: str, threads: int | None, la
     """
     from gnomon.checkpoints import load
     from gnomon.device import set_threads
-    from gnomon.tasks.masked import fill, filled
+    from gnomon.tasks.masked import fill, fill_gaps
 
     set_threads(threads)
     model = load(run, device)
     gaps = fill(model, text, top)
-    best = filled(text, [guesses[0] for guesses in gaps])
+    best = fill_gaps(text, [guesses[0] for guesses in gaps])
     if as_json:
         plain = [[guess._asdict() for guess in guesses] for guesses in gaps]
         print_json({"run": run, "text": text, "filled": best, "gaps": plain})
     else:
-        click.echo("\n\n".join([best, *(_written(guesses, lang) for guesses in gaps)]))
+        click.echo("\n\n".join([best, *(_text(guesses, lang) for guesses in gaps)]))
 
 
-def _written(guesses: "list[Guess]", lang: str) -> str:
+def _text(guesses: "list[Guess]", lang: str) -> str:
     return "\n".join(f"  {numeral(guess.probability, '.2%', lang):>8}  {guess.token}" for guess in guesses)
 
 

@@ -18,7 +18,7 @@ from gnomon.cli.options import (
 )
 from gnomon.cli.output import print_json
 from gnomon.errors import BadValue
-from gnomon.glossary import Words, message, translated, words
+from gnomon.glossary import Words, message, translate, words
 
 if TYPE_CHECKING:
     from gnomon.models import Model
@@ -74,7 +74,7 @@ def command(
     it, and --text is read byte by byte. Without --text it says what kind of position the model has, and how far that
     reaches.
     """
-    from gnomon.cli.inspection_text import written
+    from gnomon.cli.inspection_text import inspection_text
     from gnomon.device import resolve_device, set_threads
     from gnomon.plots import inspect
     from gnomon.plots.picture import picture_format
@@ -91,7 +91,7 @@ def command(
     changes = plain_settings(config_file, settings) | ({} if position is None else {"position": position})
     source = str(run) if run is not None else message("inspect", "random", preset=preset, seed=str(seed))
     if text is None and ids is None:
-        _positions_of(source, _model(run, preset, changes), trained, words("inspect", lang), as_json)
+        _describe_positions(source, _model(run, preset, changes), trained, words("inspect", lang), as_json)
         return
     model = _model(run, preset, changes, seed, text is not None).to(resolve_device(device))
     given = text if text is not None else _numbers(ids or "")
@@ -104,9 +104,9 @@ def command(
         print_json({"model": source, **seen.to_dict(), "timing": timed and vars(timed), "file": output})
         return
     w = words("inspect", lang)
-    click.echo(written(source, model, seen, w))
+    click.echo(inspection_text(source, model, seen, w))
     if timed is not None:
-        click.echo("\n" + _timed(timed, len(seen.ids), w))
+        click.echo("\n" + _timing_text(timed, len(seen.ids), w))
     if output is not None:
         click.echo("\n" + w("as_a_picture", file=output))
 
@@ -132,7 +132,7 @@ def _model(
     return model
 
 
-def _positions_of(source: str, model: "Model", trained: int | None, w: Words, as_json: bool) -> None:
+def _describe_positions(source: str, model: "Model", trained: int | None, w: Words, as_json: bool) -> None:
     """What kind of position the model has, and whether tokens and positions enter at sizes that are far apart."""
     from gnomon.embed import InputLayer
 
@@ -152,16 +152,16 @@ def _positions_of(source: str, model: "Model", trained: int | None, w: Words, as
         return
     sizes = {"layers": c.n_layers, "width": c.d_model, "heads": c.n_heads, "architecture": c.architecture}
     key, sizes = ("a_model", sizes) if trained is None else ("a_trained_model", {**sizes, "trained": trained})
-    click.echo(w(key, source=translated(source, w.lang), **sizes))
+    click.echo(w(key, source=translate(source, w.lang), **sizes))
     for encoding in found:
-        layers = translated(encoding["layers"], w.lang)
+        layers = translate(encoding["layers"], w.lang)
         click.echo("\n" + w("encoding_in", name=encoding["encoding"], layers=layers))
         for sentence in encoding["says"]:
-            click.echo(f"    {translated(sentence, w.lang)}")
+            click.echo(f"    {translate(sentence, w.lang)}")
     if model.recipe is not None:
-        click.echo("\n" + w("recipe", formula=translated(model.recipe.formula, w.lang), recipe=model.recipe))
+        click.echo("\n" + w("recipe", formula=translate(model.recipe.formula, w.lang), recipe=model.recipe))
     for sentence in unequal:
-        click.echo("\n" + translated(sentence, w.lang))
+        click.echo("\n" + translate(sentence, w.lang))
     if trained is None:
         click.echo("\n" + w("give_trained"))
 
@@ -181,7 +181,7 @@ def _timing(model: "Model", seen: "Inspection") -> "Timing":
     return parallel_and_sequential(model, seen.ids[: affordable(model, len(seen.ids))], source=source)
 
 
-def _timed(timing: "Timing", given: int, w: Words) -> str:
+def _timing_text(timing: "Timing", given: int, w: Words) -> str:
     from gnomon.plots.prefill import MOST
 
     part = w("timed_part", tokens=timing.tokens, given=given, most=MOST) + "\n" if timing.tokens < given else ""

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from gnomon.glossary import Words, translated
+from gnomon.glossary import Words, translate
 
 if TYPE_CHECKING:
     from gnomon.models import Model
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 SHOWN, NUMBERS = 24, 5  # tokens in the table of vectors; numbers of each vector
 
 
-def written(source: str, model: "Model", seen: "Inspection", w: Words) -> str:
+def inspection_text(source: str, model: "Model", seen: "Inspection", w: Words) -> str:
     """The whole of it, as lines. Of an encoder-decoder the encoder comes first."""
     c = model.config
-    lines = [w("model", source=translated(source, w.lang), layers=c.n_layers, width=c.d_model, heads=c.n_heads), ""]
+    lines = [w("model", source=translate(source, w.lang), layers=c.n_layers, width=c.d_model, heads=c.n_heads), ""]
     if seen.source is not None:
         lines += [w("source_side"), "", *_reading(model, seen.source, w), "", w("target_side"), ""]
     lines += _reading(model, seen, w)
@@ -116,4 +116,4 @@ def _guess(guess: "Candidate", w: Words) -> str:
     return f"    {probability:>9}  {logit:>8}  {guess.id:>6}  {guess.token}"
 
 
-__all__ = ["written"]
+__all__ = ["inspection_text"]

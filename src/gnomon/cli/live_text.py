@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gnomon.glossary import translated, words
+from gnomon.glossary import translate, words
 
 if TYPE_CHECKING:
     from gnomon.data import Tokenizer
@@ -55,7 +55,7 @@ class LiveText:
         if self.live and not self.quiet:
             n, seconds = sum(map(len, self.tokens)), self.seconds()
             reasons = sorted({self.reason(row) for row in range(len(self.tokens))})
-            ends = ", ".join(translated(reason, self.w.lang) for reason in reasons)
+            ends = ", ".join(translate(reason, self.w.lang) for reason in reasons)
             click.echo(self.w("ended", n=n, seconds=seconds, speed=n / seconds, ends=ends), err=True)
 
     def text(self, row: int) -> str:

@@ -15,9 +15,9 @@ import click
 from click.shell_completion import CompletionItem
 
 from gnomon import __version__
-from gnomon.cli.failures import failures_reported
+from gnomon.cli.failures import report_failures
 from gnomon.cli.transliteration import ERR, OUT
-from gnomon.errors import shortened, unknown
+from gnomon.errors import shorten, unknown
 
 COMMANDS = {
     "demo": "Train the same small Transformer under each position encoding and compare them.",
@@ -88,12 +88,12 @@ class LazyGroup(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the group's own options; a mistake in them is reported like any other."""
         ctx.meta[__name__] = "--json" in args
-        with failures_reported(ctx.meta[__name__]):
+        with report_failures(ctx.meta[__name__]):
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> None:
         """Run the command. What it returns is dropped: its exit code is what it raises or passes to `ctx.exit`."""
-        with failures_reported(ctx.meta[__name__]):
+        with report_failures(ctx.meta[__name__]):
             super().invoke(ctx)
 
 
@@ -132,7 +132,7 @@ def make_warnings_short() -> None:
         warnings.simplefilter("ignore", category)
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
-        click.echo(f"gnomon: warning: {shortened(' '.join(str(message).split()))}", err=True)
+        click.echo(f"gnomon: warning: {shorten(' '.join(str(message).split()))}", err=True)
 
     warnings.showwarning = show
 

@@ -65,7 +65,7 @@ def command(
         found: Near = {word: neighbors(model, word, top) for word in words}
         picture = None if drawn is None else _map_of_tokens(model, found, lang)
     else:
-        found = _alike(model, words, lines, top)
+        found = _nearest_lines(model, words, lines, top)
         picture = None if drawn is None else _map_of_sentences(model, found, lines, lang)
     if picture is not None and drawn is not None:
         picture.save(drawn)
@@ -82,9 +82,9 @@ def command(
 
 def _tokens(model: "Model", word: str, lines: list[str] | None) -> dict[str, list[str]]:
     """The tokens whose vectors were compared; nothing of a sentence."""
-    from gnomon.models.similarity import tokenizer_of, word_ids
+    from gnomon.models.similarity import require_tokenizer, word_ids
 
-    return {} if lines is not None else {"tokens": tokenizer_of(model).tokens(word_ids(model, word))}
+    return {} if lines is not None else {"tokens": require_tokenizer(model).tokens(word_ids(model, word))}
 
 
 def _head(model: "Model", query: str, lines: list[str] | None, lang: str) -> str:
@@ -116,7 +116,7 @@ def _lines(path: Path) -> list[str]:
     return lines
 
 
-def _alike(model: "Model", queries: Sequence[str], lines: Sequence[str], top: int) -> Near:
+def _nearest_lines(model: "Model", queries: Sequence[str], lines: Sequence[str], top: int) -> Near:
     """The lines nearest to each query, without itself."""
     from gnomon.models.similarity import Neighbor, nearest, sentence_vectors
 
@@ -134,19 +134,21 @@ def _map_of_tokens(model: "Model", found: Near, lang: str) -> "Picture":
     """The words with their neighbours; without words every token of the table, named where it is a word."""
     import torch
 
-    from gnomon.models.similarity import token_vectors, tokenizer_of, word_ids, word_vector, written_tokens
+    from gnomon.models.similarity import printable_tokens, require_tokenizer, token_vectors, word_ids, word_vector
     from gnomon.plots.vector_map import vector_map
 
-    tokenizer, table = tokenizer_of(model), token_vectors(model)
+    tokenizer, table = require_tokenizer(model), token_vectors(model)
     if not found:
-        ids = written_tokens(tokenizer)
+        ids = printable_tokens(tokenizer)
         words = [i for i in ids if tokenizer.decode([i]).strip().isalpha()]
         ids = sorted(words, key=lambda i: -len(tokenizer.decode([i]).strip())) + sorted(set(ids) - set(words))
         return vector_map(table[ids], tokenizer.tokens(ids), [None] * len(ids), "tokens", lang)
     own = [word_ids(model, word) for word in found]
     pooled = {-1 - n: ids for n, ids in enumerate(own) if len(ids) > 1}  # places of what has no row of its own
     heads = [ids[0] if len(ids) == 1 else -1 - n for n, ids in enumerate(own)]
-    places, groups = _grouped((head, [n.place for n in near]) for head, near in zip(heads, found.values(), strict=True))
+    places, groups = _group_nearby(
+        (head, [n.place for n in near]) for head, near in zip(heads, found.values(), strict=True)
+    )
     vectors = torch.stack([word_vector(table, pooled.get(place, [place])) for place in places])
     names = [list(found)[-1 - place] if place < 0 else tokenizer.tokens([place])[0] for place in places]
     return vector_map(vectors, names, groups, "tokens", lang)
@@ -157,7 +159,7 @@ def _map_of_sentences(model: "Model", found: Near, lines: Sequence[str], lang: s
     from gnomon.models.similarity import sentence_vectors
     from gnomon.plots.vector_map import vector_map
 
-    near = _grouped((-1 - n, [m.place for m in near]) for n, near in enumerate(found.values()))
+    near = _group_nearby((-1 - n, [m.place for m in near]) for n, near in enumerate(found.values()))
     group_of = dict(zip(*near, strict=True))
     places = [*(-1 - n for n in range(len(found))), *range(len(lines))]
     texts = [*found, *lines]
@@ -165,7 +167,7 @@ def _map_of_sentences(model: "Model", found: Near, lines: Sequence[str], lang: s
     return vector_map(sentence_vectors(model, texts), texts, groups, "sentences", lang)
 
 
-def _grouped(found: Iterable[tuple[int, Sequence[int]]]) -> tuple[list[int], list[int | None]]:
+def _group_nearby(found: Iterable[tuple[int, Sequence[int]]]) -> tuple[list[int], list[int | None]]:
     """Places and the number of the group of each: a head and those near it. What is in two groups counts for the first,
     and a head is in its own."""
     parts = [(head, list(near)) for head, near in found]

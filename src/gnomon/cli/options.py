@@ -150,7 +150,7 @@ def imported_modules(ctx: click.Context) -> tuple[str, ...]:
     return tuple(ctx.meta.get(IMPORTED, {}).values())
 
 
-def imports_again(ctx: click.Context) -> str:
+def import_arguments(ctx: click.Context) -> str:
     """What a command that goes on from this one must be given too: " --import MODULE" for each module, or nothing."""
     return "".join(f" --import {shlex.quote(given)}" for given in ctx.meta.get(IMPORTED, {}))
 
@@ -202,9 +202,9 @@ __all__ = [
     "config_options",
     "device_option",
     "dtype_option",
+    "import_arguments",
     "import_option",
     "imported_modules",
-    "imports_again",
     "json_option",
     "lang_option",
     "quiet_option",

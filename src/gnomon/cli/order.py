@@ -61,12 +61,12 @@ def command(
     if as_json:
         print_json({**shown.to_dict(), "file": output})
         return
-    click.echo(_written(shown))
+    click.echo(_text(shown))
     if output is not None:
         click.echo(f"\n{output}")
 
 
-def _written(shown: "Order") -> str:
+def _text(shown: "Order") -> str:
     from gnomon.glossary import words
     from gnomon.plots.word_order import SIZES
 
@@ -76,28 +76,28 @@ def _written(shown: "Order") -> str:
     rows += [(c.position, *(w.number(x, ".1e") for x in (c.scores, c.outputs, c.pooled))) for c in shown.comparisons]
     return "\n".join(
         [
-            _wrapped(a.text, "a  "),
-            _wrapped(shown.b.text, "b  "),
-            _wrapped(_same_tokens(shown, w), "   "),
+            _wrap(a.text, "a  "),
+            _wrap(shown.b.text, "b  "),
+            _wrap(_same_tokens(shown, w), "   "),
             "",
-            _wrapped(w("stack", layers=shown.layers, width=SIZES["d_model"], seed=shown.seed)),
+            _wrap(w("stack", layers=shown.layers, width=SIZES["d_model"], seed=shown.seed)),
             "",
             *(
                 f"   {name:<12}{scores:>{cell}}{outputs:>{cell}}{pooled:>{cell}}"
                 for name, scores, outputs, pooled in rows
             ),
             "",
-            _wrapped(w("blind")),
-            *([_wrapped(w("sees"))] if any(c.position != "none" for c in shown.comparisons) else []),
+            _wrap(w("blind")),
+            *([_wrap(w("sees"))] if any(c.position != "none" for c in shown.comparisons) else []),
             "",
-            _wrapped(w("causal")),
+            _wrap(w("causal")),
             "",
             *(
                 f"   {w('layers', count=n):<12}{w.number(difference, '.1e'):>{cell}}"
                 for n, difference in shown.causal.items()
             ),
             "",
-            _wrapped(w("causal_why")),
+            _wrap(w("causal_why")),
         ]
     )
 
@@ -112,7 +112,7 @@ def _same_tokens(shown: "Order", w: "Words") -> str:
     return w("same_tokens", count=len(a.ids), one=one, n_one=n_one, other=other, n_other=n_other)
 
 
-def _wrapped(text: str, first: str = "") -> str:
+def _wrap(text: str, first: str = "") -> str:
     return textwrap.fill(text, columns(), initial_indent=first, subsequent_indent=" " * len(first))
 
 

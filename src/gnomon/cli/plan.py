@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gnomon.available_memory import scaled
+from gnomon.available_memory import to_units
 from gnomon.cli.config import plain_settings
 from gnomon.cli.options import config_options, import_option, json_option, lang_option
 from gnomon.cli.output import print_json
@@ -55,7 +55,7 @@ def command(
     if as_json:
         print_json(report)
     else:
-        click.echo(_written(planned, report, words("plan", lang)))
+        click.echo(_text(planned, report, words("plan", lang)))
 
 
 def _report(preset: str, planned: "Plan", contexts: list[int], batch: int) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def _report(preset: str, planned: "Plan", contexts: list[int], batch: int) -> di
     }
 
 
-def _written(planned: "Plan", report: dict[str, Any], w: Words) -> str:
+def _text(planned: "Plan", report: dict[str, Any], w: Words) -> str:
     c, parameters = planned.config, report["parameters"]
     parts = {name: n for name, n in parameters.items() if name not in ("input_layer", "total") and n}
     lines = [
@@ -90,7 +90,7 @@ def _written(planned: "Plan", report: dict[str, Any], w: Words) -> str:
             width=c.d_model,
             heads=c.n_heads,
             tokens=c.vocab_size,
-            position=_named(c),
+            position=_encoding_name(c),
             head=_head(c, w),
         ),
         "",
@@ -98,12 +98,12 @@ def _written(planned: "Plan", report: dict[str, Any], w: Words) -> str:
         _row(w("total"), w.number(parameters["total"])) + f"   {w('parameters')}",
         _row(w("input_layer"), w.number(parameters["input_layer"])) + f"   {w('of_them')}",
         "",
-        *_tied_or_not(planned, w),
+        *_untying_cost(planned, w),
         _row("", *DTYPES),
         _row(w("weights"), *_sizes(report["weights_bytes"], w)),
         *(_row(w("cache", context=row["context"]), *_sizes(row, w)) for row in report["cache_bytes"]),
         "",
-        _of_the_cache(planned, w),
+        _cache_line(planned, w),
     ]
     if report["batch"] > 1:
         lines.append(w("rows", batch=report["batch"]))
@@ -125,7 +125,7 @@ def _windows(c: "ModelConfig", w: Words) -> str:
     return ", ".join(w("all") if window is None else w.number(window) for window in c.window_pattern)
 
 
-def _tied_or_not(planned: "Plan", w: Words) -> list[str]:
+def _untying_cost(planned: "Plan", w: Words) -> list[str]:
     """What a table for the head alone would cost; nothing where there is no head over the vocabulary."""
     if planned.tied == planned.untied:
         return []
@@ -138,14 +138,14 @@ def _tied_or_not(planned: "Plan", w: Words) -> list[str]:
     ]
 
 
-def _of_the_cache(planned: "Plan", w: Words) -> str:
+def _cache_line(planned: "Plan", w: Words) -> str:
     if planned.numbers_per_token == 0:
         return w("no_cache")
     key = "a_token" if planned.config.architecture == "decoder-only" else "two_tokens"
     return w(key, numbers=planned.numbers_per_token)
 
 
-def _named(c: "ModelConfig") -> str:
+def _encoding_name(c: "ModelConfig") -> str:
     """The encoding as one would choose it; several are listed by layer."""
     return ", ".join(repr(spec) if spec.options else spec.name for spec in c.specs)
 
@@ -164,7 +164,7 @@ def size(n_bytes: int, w: Words = words("plan")) -> str:  # noqa: B008  a consta
     >>> size(75_497_472)
     '75.5 MB'
     """
-    number, unit = scaled(n_bytes)
+    number, unit = to_units(n_bytes)
     return f"{w.number(number, '.1f')} {unit}" if unit else w("bytes", n=n_bytes)
 
 

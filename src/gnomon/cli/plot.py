@@ -113,7 +113,7 @@ def command(
     for name in typed:
         if name not in VIEWS[view]:
             raise BadValue(f"--{name.replace('_', '-')} means nothing to the view {view!r} of {what}")
-    picture = draw(view, *_drawn(what, settings, run, typed), **typed, lang=lang)
+    picture = draw(view, *_subject(what, settings, run, typed), **typed, lang=lang)
     picture.save(output)
     if as_json:
         print_json({"what": what, "view": view, "lang": lang, "file": output, "alt": picture.alt, **picture.facts})
@@ -147,7 +147,7 @@ def views_of(what: str) -> list[str]:
     return ["buckets", *views] if cls is T5 else views
 
 
-def _drawn(what: str, settings: tuple[str, ...], run: Path | None, typed: dict[str, Any]) -> list[object]:
+def _subject(what: str, settings: tuple[str, ...], run: Path | None, typed: dict[str, Any]) -> list[object]:
     """What the drawing function is given first: a model, an encoding, or nothing."""
     if what == "alignment":
         return [_translator(run, settings, typed)]

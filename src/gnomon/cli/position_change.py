@@ -8,7 +8,7 @@ import click
 
 from gnomon.cli.output import print_json
 from gnomon.errors import BadInput
-from gnomon.glossary import Words, translated, words
+from gnomon.glossary import Words, translate, words
 
 if TYPE_CHECKING:
     from gnomon.data.store import Ints
@@ -59,7 +59,7 @@ def documents(model: "Model", sources: tuple[str, ...], length: int, count: int)
     return beginnings(Corpus.open(sources), model.tokenizer, length, count)
 
 
-def measured(model: "Model", rows: "Ints", name: str, quiet: bool, w: Words) -> "list[Stretch]":
+def measure_by_position(model: "Model", rows: "Ints", name: str, quiet: bool, w: Words) -> "list[Stretch]":
     """Loss by position, under a progress bar."""
     from tqdm import tqdm
 
@@ -79,7 +79,7 @@ def before_and_after(
     rows, w = documents(old, sources, length, count), words("position_change", lang)
     if rows is None:
         return {}
-    return {name: measured(model, rows, name, quiet, w) for name, model in (("before", old), ("after", new))}
+    return {name: measure_by_position(model, rows, name, quiet, w) for name, model in (("before", old), ("after", new))}
 
 
 def report(
@@ -113,10 +113,10 @@ def report(
         )
         return
     width = max(len(w("gone")), len(w("new")))
-    lines = [translated(what, lang), f"    {w('unchanged', count=change.unchanged)}"]
+    lines = [translate(what, lang), f"    {w('unchanged', count=change.unchanged)}"]
     lines += [f"    {w('gone'):<{width}} {name} {shape}" for name, shape in change.removed.items()]
     lines += [f"    {w('new'):<{width}} {name} {shape}" for name, shape in change.added.items()]
-    lines += [f"    {translated(note, lang)}" for note in change.notes]
+    lines += [f"    {translate(note, lang)}" for note in change.notes]
     if found:
         lines += ["", w("nats"), *_table(found, w)]
     click.echo("\n".join([*lines, "", f"{output}" + (f", {picture}" if picture is not None and found else "")]))

@@ -10,7 +10,7 @@ import click
 from gnomon.cli.options import import_option, json_option, lang_option
 from gnomon.cli.output import print_json
 from gnomon.errors import BadValue
-from gnomon.glossary import Words, translated, words
+from gnomon.glossary import Words, translate, words
 
 if TYPE_CHECKING:
     from gnomon.positions import PositionEncoding
@@ -82,7 +82,7 @@ def _about(name: str, plot: Path | None, lang: str, as_json: bool) -> None:
         print_json(recipe_facts(found)) if as_json else click.echo(recipe_page(found, words("positions", lang)))
         return
     cls = encoding(name)
-    drawn = None if plot is None else _drawn(cls, plot, lang)
+    drawn = None if plot is None else _draw_first_view(cls, plot, lang)
     if as_json:
         print_json({**facts(cls), **({} if drawn is None else {"file": plot, "alt": drawn})})
         return
@@ -91,7 +91,7 @@ def _about(name: str, plot: Path | None, lang: str, as_json: bool) -> None:
         click.echo(f"{plot}: {drawn}")
 
 
-def _drawn(cls: "type[PositionEncoding]", plot: Path, lang: str) -> str:
+def _draw_first_view(cls: "type[PositionEncoding]", plot: Path, lang: str) -> str:
     """Draw the first view that `gnomon plot` has of it; what the picture shows, in words."""
     from gnomon.cli.plot import draw, views_of
     from gnomon.plots.picture import picture_format
@@ -116,14 +116,14 @@ def _list(markdown: bool, lang: str, as_json: bool) -> None:
     rows = [tuple(w(title) for title in titles), *(_cells(row, w, titles) for row in found)]
     click.echo(_markdown(rows) if markdown else _columns(rows))
     if not markdown:
-        click.echo("\n" + _wrapped(w("list_more", count=len(found))))
+        click.echo("\n" + _wrap(w("list_more", count=len(found))))
         recipes = [(w("recipe"), w("in_training"), w("paper")), *_recipe_cells(lang)]
         click.echo("\n" + _columns(recipes, whole=True))
         example = "position=gn.positions.get('rope', positions='randomized(2048)')"
-        click.echo("\n" + _wrapped(w("recipes", example=example)))
+        click.echo("\n" + _wrap(w("recipes", example=example)))
 
 
-def _wrapped(text: str) -> str:
+def _wrap(text: str) -> str:
     """As wide as the terminal, and no wider than the list."""
     return "\n".join(textwrap.fill(line, terminal(), break_long_words=False) for line in text.splitlines())
 
@@ -144,7 +144,7 @@ def recipe_listing() -> list[dict[str, Any]]:
 
 
 def _recipe_cells(lang: str) -> list[tuple[str, ...]]:
-    return [(row["name"], translated(row["training"], lang), row["paper"]) for row in recipe_listing()]
+    return [(row["name"], translate(row["training"], lang), row["paper"]) for row in recipe_listing()]
 
 
 def _entry(cls: Any) -> dict[str, Any]:
@@ -171,7 +171,7 @@ def _cells(row: dict[str, Any], w: Words, titles: tuple[str, ...]) -> tuple[str,
         "acts_at": w(row["acts"]),
         "kind": "-" if row["acts"] == "nowhere" else w(row["kind"]),
         "parameters": "?" if n is None else f"{n:,}",
-        "extrapolation": translated(row["extrapolation"], w.lang),
+        "extrapolation": translate(row["extrapolation"], w.lang),
         "paper": row["paper"],
     }
     return tuple(cells[title] for title in titles)

@@ -41,7 +41,7 @@ def command(run: Path, text: str, device: str, threads: int | None, lang: str, a
     if head not in ("labels", "classes"):
         raise BadValue(
             f"the model in {run} is {model.architecture} with a head of {head}, which has no labels to give: predict "
-            f"is for runs of the tasks spans and classes. {_instead(model)}"
+            f"is for runs of the tasks spans and classes. {_suggestion(model)}"
         )
     text = _read() if text == "-" else text
     if head == "labels":
@@ -50,7 +50,7 @@ def command(run: Path, text: str, device: str, threads: int | None, lang: str, a
         _classes(run, model, text, lang, as_json)
 
 
-def _instead(model: "Model") -> str:
+def _suggestion(model: "Model") -> str:
     if model.config.head in ("masked", "tokens") and model.architecture == "encoder-only":
         return "Try gnomon fill"
     return "Try gnomon neighbors" if model.architecture == "encoder-only" else "Try gnomon generate"
@@ -67,14 +67,14 @@ def _spans(run: Path, model: "Model", text: str, as_json: bool) -> None:
         return
     kinds = kinds_of(model.labels or ())
     if sys.stdout.isatty():
-        click.echo(_coloured(text, spans, kinds))
+        click.echo(_colour_spans(text, spans, kinds))
         click.echo("\n" + " ".join(click.style(kind, fg=_colour(kind, kinds)) for kind in kinds))
     else:
         for span in spans:
             click.echo(f"{span.start}\t{span.end}\t{span.kind}\t{text[span.start : span.end]!r}")
 
 
-def _coloured(text: str, spans: "list[Span]", kinds: list[str]) -> str:
+def _colour_spans(text: str, spans: "list[Span]", kinds: list[str]) -> str:
     parts, done = [], 0
     for span in spans:
         parts += [text[done : span.start], click.style(text[span.start : span.end], fg=_colour(span.kind, kinds))]

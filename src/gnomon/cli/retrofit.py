@@ -58,14 +58,14 @@ def command(
     before and after, so that you see what the change costs and later how much of it came back.
     """
     from gnomon.checkpoints import load
-    from gnomon.checkpoints.staging import free
+    from gnomon.checkpoints.staging import check_free
     from gnomon.device import set_threads
     from gnomon.models.position_change import retrofit
     from gnomon.plots.picture import picture_format
 
     if picture is not None:
         picture_format(picture)
-    free(output)
+    check_free(output)
     set_threads(threads)
     old = load(model, device=device)
     change = retrofit(old, {"name": position, **plain_settings(sets=settings, taken=("name",))})

@@ -47,7 +47,7 @@ def listing() -> list[dict[str, Any]]:
     """One entry per setting, in the order of help."""
     from gnomon.kinds import in_words
     from gnomon.models import ModelConfig
-    from gnomon.settings import default_of, groups, kinds_of, said_of
+    from gnomon.settings import default_of, groups, kinds_of, setting_of
 
     kinds = kinds_of(ModelConfig)
     return [
@@ -57,8 +57,8 @@ def listing() -> list[dict[str, Any]]:
             "is": in_words(kinds[field.name]),
             "required": default_of(field) is inspect.Parameter.empty,
             "default": None if default_of(field) is inspect.Parameter.empty else default_of(field),
-            "meaning": said_of(ModelConfig, field.name).meaning,
-            "source": said_of(ModelConfig, field.name).source,
+            "meaning": setting_of(ModelConfig, field.name).meaning,
+            "source": setting_of(ModelConfig, field.name).source,
         }
         for group, fields in groups(ModelConfig)
         for field in fields

@@ -10,7 +10,7 @@ import click
 from gnomon.cli.options import json_option, lang_option
 from gnomon.cli.output import print_json
 from gnomon.errors import BadValue
-from gnomon.glossary import localized, translated, words
+from gnomon.glossary import localize, translate, words
 
 if TYPE_CHECKING:
     from gnomon.data import Tokenizer
@@ -56,7 +56,7 @@ def train(
     file = tokenizer.save(out)
     sample = [document.text for document in corpus.documents[:50]]
     tokens = sum(map(len, tokenizer.encode_batch(sample)))
-    report = {**_described(tokenizer), "corpus": corpus.describe(), "file": file}
+    report = {**_describe(tokenizer), "corpus": corpus.describe(), "file": file}
     report["bytes_per_token"] = round(sum(len(text.encode()) for text in sample) / tokens, 3)
     _print(report, lang, as_json)
 
@@ -99,7 +99,7 @@ def show(text: str | None, source: str, special: bool, lang: str, as_json: bool)
     """Describe a tokenizer; with TEXT, list its tokens, ids and bytes."""
     tokenizer = _load(source)
     if text is None:
-        _print(_described(tokenizer), lang, as_json)
+        _print(_describe(tokenizer), lang, as_json)
         return
     ids = tokenizer.encode(_text(text), special=special)
     lengths = tokenizer.byte_lengths()
@@ -135,7 +135,7 @@ def _numbers(text: str) -> list[int]:
     return [int(word) for word in words if word]
 
 
-def _described(tokenizer: "Tokenizer") -> dict[str, Any]:
+def _describe(tokenizer: "Tokenizer") -> dict[str, Any]:
     return {
         "kind": tokenizer.kind,
         "vocab_size": tokenizer.vocab_size,
@@ -149,8 +149,8 @@ def _print(report: dict[str, Any], lang: str, as_json: bool) -> None:
         print_json(report)
         return
     for key, value in report.items():
-        shown = translated(value, lang) if isinstance(value, str) else localized(str(value), lang)
-        click.echo(f"{translated(key.replace('_', ' '), lang):16} {shown}")
+        shown = translate(value, lang) if isinstance(value, str) else localize(str(value), lang)
+        click.echo(f"{translate(key.replace('_', ' '), lang):16} {shown}")
 
 
 __all__ = ["command"]

@@ -12,8 +12,8 @@ from gnomon.cli.options import (
     config_options,
     device_option,
     dtype_option,
+    import_arguments,
     import_option,
-    imports_again,
     json_option,
     lang_option,
     quiet_option,
@@ -23,7 +23,7 @@ from gnomon.cli.options import (
 )
 from gnomon.cli.output import measures_json, print_json
 from gnomon.errors import BadInput, BadValue
-from gnomon.glossary import translated, words
+from gnomon.glossary import translate, words
 
 if TYPE_CHECKING:
     from gnomon.cli.config import Resolved
@@ -95,7 +95,7 @@ def command(
     one, for example one that gnomon retrofit made.
     """
     from gnomon.cli.config import resolve_config
-    from gnomon.cli.train_settings import chosen_kind, settings_of, settled
+    from gnomon.cli.train_settings import chosen_kind, complete_settings, settings_of
     from gnomon.device import set_threads
     from gnomon.tasks import saved_kind
     from gnomon.train import read_state
@@ -115,14 +115,19 @@ def command(
     resolved = resolve_config(settings_of(kind), config_file, settings, _flags(ctx, kind))
     if resume is None:
         report = _start(
-            settled(resolved), output, device, quiet, lang, None if begin is None else _begun(begin, resolved)
+            complete_settings(resolved),
+            output,
+            device,
+            quiet,
+            lang,
+            None if begin is None else _load_start(begin, resolved),
         )
     else:
-        report = _go_on(resume, resolved, device, quiet, lang)
+        report = _resume(resume, resolved, device, quiet, lang)
     if as_json:
         print_json(_as_json(report))
     else:
-        click.echo(_written(report, imports_again(ctx), lang))
+        click.echo(_text(report, import_arguments(ctx), lang))
 
 
 def _flags(ctx: click.Context, kind: "type[Kind]") -> dict[str, object]:
@@ -140,10 +145,10 @@ def _kinds(lang: str) -> str:
 
     known = kinds()
     width = max(map(len, known))
-    return "\n".join(f"{name:{width}}  {translated(kind.about, lang)}" for name, kind in known.items())
+    return "\n".join(f"{name:{width}}  {translate(kind.about, lang)}" for name, kind in known.items())
 
 
-def _begun(source: str, resolved: "Resolved[TrainSettings]") -> "Model":
+def _load_start(source: str, resolved: "Resolved[TrainSettings]") -> "Model":
     """The model that is trained further; BadValue for settings that would make it another one."""
     from gnomon.checkpoints import load
 
@@ -167,7 +172,7 @@ def _start(
     where = resolve_device(device)
     kind = settings.kind
     with new_folder(output or free_folder(settings)) as folder:  # ours before the data are read, which takes time
-        _tell(translated(kind.describe(), lang), quiet)
+        _tell(translate(kind.describe(), lang), quiet)
         tokenizer = make_tokenizer(settings) if begun is None or begun.tokenizer is None else begun.tokenizer
         model = make_model(settings, tokenizer, where) if begun is None else begun.to(where)
         size = sum(p.numel() for p in model.parameters())
@@ -175,12 +180,12 @@ def _start(
         sizes = {"size": size, "tokens": tokenizer.vocab_size, "kind": tokenizer.kind}
         _tell(words("train", lang)("model", name=name, folder=folder, **sizes), quiet)
         task = kind.task(tokenizer, settings.train, quiet)
-        origin = {"preset": settings.preset, **kind.saved()}
-        with _way_on(folder, lang):
+        origin = {"preset": settings.preset, **kind.to_state()}
+        with _explain_interrupt(folder, lang):
             return train(model, task, settings.train, folder, origin=origin, quiet=quiet, lang=lang)
 
 
-def _go_on(folder: Path, resolved: "Resolved[TrainSettings]", device: str, quiet: bool, lang: str) -> "TrainReport":
+def _resume(folder: Path, resolved: "Resolved[TrainSettings]", device: str, quiet: bool, lang: str) -> "TrainReport":
     from gnomon.data import Tokenizer
     from gnomon.tasks import saved_kind
     from gnomon.train import read_state, resume
@@ -193,20 +198,20 @@ def _go_on(folder: Path, resolved: "Resolved[TrainSettings]", device: str, quiet
     changes = {name: getattr(resolved.config.train, name) for name in given}
     with old_folder(folder):
         state = read_state(folder)
-        config = state.config.changed(**changes)
+        config = state.config.with_changes(**changes)
         task = saved_kind(state, folder).task(Tokenizer.load(folder), config, quiet)
         _tell(words("train", lang)("step_of", folder=folder, step=state.step, steps=config.steps), quiet)
-        with _way_on(folder, lang):
+        with _explain_interrupt(folder, lang):
             return resume(folder, task, device=device, changes=changes, quiet=quiet, lang=lang)
 
 
 @contextmanager
-def _way_on(folder: Path, lang: str) -> Iterator[None]:
+def _explain_interrupt(folder: Path, lang: str) -> Iterator[None]:
     """Tell a user who interrupts how to resume."""
     try:
         yield
     except KeyboardInterrupt:
-        again = imports_again(click.get_current_context())
+        again = import_arguments(click.get_current_context())
         command = f"gnomon train --resume {shlex.quote(str(folder))}{again}"
         with suppress(OSError):  # the terminal may be what ended it
             click.echo(words("train", lang)("go_on", command=command), err=True)
@@ -229,7 +234,7 @@ def _as_json(report: "TrainReport") -> dict[str, Any]:
     }
 
 
-def _written(report: "TrainReport", again: str, lang: str) -> str:
+def _text(report: "TrainReport", again: str, lang: str) -> str:
     from gnomon.tasks import saved_kind
     from gnomon.train import read_state
 
@@ -242,7 +247,7 @@ def _written(report: "TrainReport", again: str, lang: str) -> str:
     return (
         f"{w('step', folder=report.folder, step=report.steps, seconds=report.seconds)}{speed}\n"
         f"{w('held_out', evaluation=report.evaluation.in_words(lang))}\n{notes}\n"
-        f"{samples}{translated(what, lang)}{colon}{command}{again}"
+        f"{samples}{translate(what, lang)}{colon}{command}{again}"
     )
 
 

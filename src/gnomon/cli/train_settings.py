@@ -15,7 +15,7 @@ from gnomon.errors import BadInput, BadValue
 from gnomon.layout import Layout
 from gnomon.models import PRESETS, Model, ModelConfig, preset
 from gnomon.models.config import as_position
-from gnomon.models.presets import overlaid
+from gnomon.models.presets import merge_settings
 from gnomon.tasks import Kind, find
 from gnomon.train import TrainConfig
 from gnomon.train.memory_estimate import check_memory
@@ -64,7 +64,7 @@ def chosen_kind(flag: str | None, file: Path | None, sets: Sequence[str]) -> typ
     return find(flag or str(plain_settings(file, sets).get("task", TrainSettings.task)))
 
 
-def settled(resolved: Resolved[TrainSettings]) -> TrainSettings:
+def complete_settings(resolved: Resolved[TrainSettings]) -> TrainSettings:
     """The settings, with the preset's rate where nobody chose one; BadValue for an unknown preset or encoding."""
     settings = resolved.config
     if "name" in settings.position:
@@ -102,7 +102,7 @@ def make_model(settings: TrainSettings, tokenizer: Tokenizer, device: torch.devi
     changes = {"vocab_size": tokenizer.vocab_size, **settings.model}
     if settings.position:
         changes["position"] = settings.position
-    config = _long_enough(ModelConfig.from_dict(overlaid(base, changes)).fitted(tokenizer), settings)
+    config = _long_enough(ModelConfig.from_dict(merge_settings(base, changes)).fitted(tokenizer), settings)
     check_memory(config, settings.train, device)
     torch.manual_seed(settings.train.seed)
     model = settings.kind.new_model(config)
@@ -139,6 +139,12 @@ def sources_key(kind: type[Kind]) -> str:
 
 
 __all__ = [
-    "TrainSettings", "chosen_kind", "free_folder", "make_model", "make_tokenizer", "settings_of", "settled",
+    "TrainSettings",
+    "chosen_kind",
+    "complete_settings",
+    "free_folder",
+    "make_model",
+    "make_tokenizer",
+    "settings_of",
     "sources_key",
-]  # fmt: skip
+]

@@ -14,22 +14,22 @@ OUT, ERR = "gnomon.nearest", "gnomon.nearest_or_escaped"  #: handlers for standa
 
 def nearest(error: UnicodeError) -> tuple[str, int]:
     """A handler of errors: the nearest letters, and a question mark where there is none."""
-    return _written(error, lambda letter: "?")
+    return _replacement(error, lambda letter: "?")
 
 
 def nearest_or_escaped(error: UnicodeError) -> tuple[str, int]:
     """A handler of errors: the nearest letters, and the letter's number where there is none."""
-    return _written(error, lambda letter: letter.encode("ascii", "backslashreplace").decode())
+    return _replacement(error, lambda letter: letter.encode("ascii", "backslashreplace").decode())
 
 
-def _written(error: UnicodeError, other: Callable[[str], str]) -> tuple[str, int]:
+def _replacement(error: UnicodeError, other: Callable[[str], str]) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
     letters = error.object[error.start : error.end]
-    return "".join(_near(letter, other) for letter in letters), error.end
+    return "".join(_nearest_letter(letter, other) for letter in letters), error.end
 
 
-def _near(letter: str, other: Callable[[str], str]) -> str:
+def _nearest_letter(letter: str, other: Callable[[str], str]) -> str:
     """What stands for it; a Latin letter without its accent is near enough to be read."""
     if letter in NEAREST:
         return NEAREST[letter]

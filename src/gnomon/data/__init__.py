@@ -3,7 +3,7 @@
 from gnomon.data.batch import EvalWindows, LMBatches, bits_per_byte, long_documents, windows_for_eval
 from gnomon.data.corpus import Corpus, Document
 from gnomon.data.files import atomic, cache_folder
-from gnomon.data.lock import locked
+from gnomon.data.lock import lock_folder
 from gnomon.data.ngram import NGramBaseline
 from gnomon.data.store import TokenStore
 from gnomon.data.stream import TextStream
@@ -21,7 +21,7 @@ __all__ = [
     "atomic",
     "bits_per_byte",
     "cache_folder",
-    "locked",
+    "lock_folder",
     "long_documents",
     "windows_for_eval",
 ]

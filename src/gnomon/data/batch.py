@@ -21,7 +21,7 @@ class LMBatches:
     def __init__(self, store: TokenStore, batch_size: int, length: int, seed: int = 0) -> None:
         """Draw batches of ``batch_size`` windows with ``length`` targets each."""
         _at_least_one("batch_size", batch_size)
-        fitting = _fitting(store, length)
+        fitting = _count_windows(store, length)
         self.windows_per_pass: int = max(1, fitting - 1)  # one less than would fit leaves room to cut elsewhere
         self._store, self._batch_size, self._length, self._seed = store, batch_size, length, seed
         self._passes: dict[int, Ints] = {}
@@ -59,7 +59,7 @@ def windows_for_eval(store: TokenStore, length: int, limit: int | None = None) -
 
     ``limit`` keeps that many of them, evenly spread over the stream.
     """
-    count = _fitting(store, length)
+    count = _count_windows(store, length)
     if limit is not None:
         _at_least_one("limit", limit)
     every = np.lib.stride_tricks.sliding_window_view(store.tokens, length + 1)[::length]
@@ -78,7 +78,7 @@ def bits_per_byte(nats: float, n_bytes: int) -> float:
     return nats / (math.log(2) * n_bytes)
 
 
-def _fitting(store: TokenStore, length: int) -> int:
+def _count_windows(store: TokenStore, length: int) -> int:
     """How many windows fit into the stream; BadInput where none does."""
     _at_least_one("length", length)
     if len(store.tokens) <= length:

@@ -228,10 +228,10 @@ def _parse(path: Path, data: bytes, text_key: str) -> list[Document]:
     if path.suffix not in JSONL:
         return [Document(str(path), text)]
     lines = ((f"{path}:{number}", line) for number, line in enumerate(text.split("\n"), start=1) if line.strip())
-    return [Document(name, _text_of(name, line, text_key)) for name, line in lines]
+    return [Document(name, _checked_text(name, line, text_key)) for name, line in lines]
 
 
-def _text_of(name: str, line: str, text_key: str) -> str:
+def _checked_text(name: str, line: str, text_key: str) -> str:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:

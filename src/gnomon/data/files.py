@@ -58,11 +58,11 @@ def sweep(folder: Path, pattern: str = ".*.tmp", fresh: float = FRESH) -> None:
     """Remove the drafts of files that killed processes left in `folder`, but none younger than `fresh` seconds."""
     for draft in folder.glob(pattern):
         with suppress(OSError):  # another process may sweep too
-            if _left_behind(draft, fresh):
+            if _is_abandoned(draft, fresh):
                 draft.unlink()
 
 
-def _left_behind(draft: Path, fresh: float) -> bool:
+def _is_abandoned(draft: Path, fresh: float) -> bool:
     """Whether nobody writes this file any more: its writer holds a lock on it, which ends with the process."""
     age = time.time() - draft.stat().st_mtime
     if age < fresh or age > DAY:

@@ -32,7 +32,7 @@ _held: set[tuple[int, int, str]] = set()  # process, thread, folder
 
 
 @contextmanager
-def locked(folder: str | Path) -> Iterator[Path]:
+def lock_folder(folder: str | Path) -> Iterator[Path]:
     """Keep other writers out of `folder` within the block; missing folders are made, and go again if they stay empty.
 
     The thread that holds a folder may lock it again. Raises BadInput where another one writes there, naming it, or
@@ -49,7 +49,7 @@ def locked(folder: str | Path) -> Iterator[Path]:
     except OSError as error:
         raise BadInput(f"cannot write {folder}: {error.strerror or error}; nothing was changed there") from error
     ended = threading.Event()
-    threading.Thread(target=_give_signs_of_life, args=(folder / LOCK, ended), daemon=True).start()
+    threading.Thread(target=_keep_alive, args=(folder / LOCK, ended), daemon=True).start()
     _held.add(key)
     try:
         yield folder
@@ -92,7 +92,7 @@ def _take(folder: Path) -> int:
         file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             mine = hold(file)
-            if mine is not False and not _is_still(file, path):
+            if mine is not False and not _is_held(file, path):
                 os.close(file)  # its holder removed it between our two steps: there is another one now
                 continue
             holder = _read(file)
@@ -105,7 +105,7 @@ def _take(folder: Path) -> int:
         return file
 
 
-def _is_still(file: int, path: Path) -> bool:
+def _is_held(file: int, path: Path) -> bool:
     try:
         return os.path.samestat(os.fstat(file), os.stat(path))
     except FileNotFoundError:
@@ -148,7 +148,7 @@ def _in_use(folder: Path, holder: dict[str, str]) -> BadInput:
     )
 
 
-def _give_signs_of_life(path: Path, ended: threading.Event) -> None:
+def _keep_alive(path: Path, ended: threading.Event) -> None:
     while not ended.wait(BEAT):
         with suppress(OSError):
             os.utime(path)
@@ -162,4 +162,4 @@ def _release(path: Path, file: int) -> None:
         path.unlink(missing_ok=True)
 
 
-__all__ = ["BEAT", "LOCK", "SILENT", "check_name", "hold", "locked"]
+__all__ = ["BEAT", "LOCK", "SILENT", "check_name", "hold", "lock_folder"]

@@ -22,7 +22,7 @@ from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tok
 from gnomon.data.pretokenization import QWEN2, PreTokenizers, gpt2, pattern
 from gnomon.data.renumbered import camembert, fairseq, m2m100, pegasus
 from gnomon.data.sentencepiece import SPACE, UNKNOWN, ModelFile, read_model
-from gnomon.data.tokenizers_library import framed, speaking_for
+from gnomon.data.tokenizers_library import translate_errors, with_frame
 from gnomon.errors import BadInput, unknown
 
 END_OF_TEXT = "<|endoftext|>"
@@ -240,7 +240,7 @@ def build(vocabulary: Path, merges: Path | None = None) -> tuple[tokenizers.Toke
             f"{folder.path}: {unknown('tokenizer_class', folder.named, CLASSES)}. The transformers library can write "
             "it as tokenizer.json, which says all: AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)"
         )
-    with speaking_for(f"{vocabulary} cannot be used"):
+    with translate_errors(f"{vocabulary} cannot be used"):
         if merges is not None:
             core = _byte_level(vocabulary, merges, folder)
         elif vocabulary.suffix == ".txt":
@@ -248,15 +248,15 @@ def build(vocabulary: Path, merges: Path | None = None) -> tuple[tokenizers.Toke
         else:
             found = read_model(vocabulary)
             found = found if folder.kind.ids is None else folder.kind.ids(found, folder)
-            folder = _with_names(folder, found)
+            folder = _add_model_names(folder, found)
             core = _sentencepiece(found, folder)
         _add(core, folder)
         before, after = folder.frame(core.get_vocab())
-        return framed(core, before, after), folder
+        return with_frame(core, before, after), folder
 
 
 def _byte_level(vocab: Path, merges: Path, folder: Folder) -> tokenizers.Tokenizer:
-    with speaking_for(f"cannot read a BPE vocabulary from {vocab} and {merges}"):
+    with translate_errors(f"cannot read a BPE vocabulary from {vocab} and {merges}"):
         core = tokenizers.Tokenizer(models.BPE.from_file(str(vocab), str(merges)))
     words = [*folder.kind.words()]
     if folder.config.get("add_prefix_space"):
@@ -283,7 +283,7 @@ def _wordpiece(file: Path, folder: Folder) -> tokenizers.Tokenizer:
     return core
 
 
-def _with_names(folder: Folder, found: ModelFile) -> Folder:
+def _add_model_names(folder: Folder, found: ModelFile) -> Folder:
     """The control tokens that a SentencePiece model names itself come before those of its class."""
     texts = [piece.text for piece in found.vocabulary.pieces]
     ids = {"bos_token": found.bos_id, "eos_token": found.eos_id}
@@ -371,6 +371,15 @@ def _added(given: Any, special: set[str | None], folder: Folder) -> AddedToken:
 
 
 __all__ = [
-    "BPE_FILES", "CLASSES", "END_MARKS", "END_OF_TEXT", "ROLES", "SENTENCEPIECE_FILES", "TOKENIZER_FILES", "Folder",
-    "TokenizerClass", "build", "read_folder",
-]  # fmt: skip
+    "BPE_FILES",
+    "CLASSES",
+    "END_MARKS",
+    "END_OF_TEXT",
+    "ROLES",
+    "SENTENCEPIECE_FILES",
+    "TOKENIZER_FILES",
+    "Folder",
+    "TokenizerClass",
+    "build",
+    "read_folder",
+]

@@ -68,7 +68,7 @@ class SentencePiece:
             raise BadInput(f"this SentencePiece vocabulary cannot be used: {error}") from error
         back = [decoders.Replace(SPACE, " "), decoders.ByteFallback(), decoders.Fuse()]
         core.decoder = decoders.Sequence([*back, decoders.Strip(" ", 1, 0)] if self.prefix else back)
-        add_marked(core, [piece.text for piece in self.pieces], [piece.kind for piece in self.pieces])
+        add_special_tokens(core, [piece.text for piece in self.pieces], [piece.kind for piece in self.pieces])
         return core
 
     def _model(self, unknown: int | None, fallback: bool) -> models.Model:
@@ -103,7 +103,7 @@ class SentencePiece:
         return [*steps, normalizers.Replace(" ", SPACE)]
 
 
-def add_marked(core: tokenizers.Tokenizer, tokens: Sequence[str], kinds: Sequence[int]) -> None:
+def add_special_tokens(core: tokenizers.Tokenizer, tokens: Sequence[str], kinds: Sequence[int]) -> None:
     """Tell the library which tokens are control tokens, and which are found whole in a text before it is cut."""
     marked = list(zip(tokens, kinds, strict=True))
     core.add_special_tokens([AddedToken(text, normalized=False) for text, kind in marked if kind == CONTROL])
@@ -215,4 +215,4 @@ def _signed(number: int) -> int:
     return number - (1 << 64) if number >> 63 else number
 
 
-__all__ = ["ModelFile", "Piece", "SentencePiece", "add_marked", "read_model"]
+__all__ = ["ModelFile", "Piece", "SentencePiece", "add_special_tokens", "read_model"]

@@ -130,7 +130,7 @@ def _map(path: Path, header: dict[str, Any]) -> tuple[Ints, Ints, Ints] | None:
         return None
     sizes = [n_tokens, header["documents"], header["documents"]]
     dtypes = [np.dtype(header["dtype"]), np.dtype(np.int64), np.dtype(np.int64)]
-    ends = np.cumsum([len(line), *(_padded(n * dtype.itemsize) for n, dtype in zip(sizes, dtypes, strict=True))])
+    ends = np.cumsum([len(line), *(_round_up(n * dtype.itemsize) for n, dtype in zip(sizes, dtypes, strict=True))])
     if len(data) != ends[-1] or _checksum([data[len(line) :].data]) != checksum:
         return None
     tokens, document_ends, document_bytes = (
@@ -160,7 +160,7 @@ def _write(
     sweep(path.parent)
     try:
         with atomic(path) as file:
-            file.write(line.ljust(_padded(len(line) + 1) - 1) + b"\n")
+            file.write(line.ljust(_round_up(len(line) + 1) - 1) + b"\n")
             file.writelines(_body(*parts))
     except BadInput as error:
         raise BadInput(f"{error}. Set GNOMON_CACHE to a folder with room") from error
@@ -180,7 +180,7 @@ def _batches(documents: Sequence[Document]) -> Iterator[list[Document]]:
         yield batch
 
 
-def _padded(size: int) -> int:
+def _round_up(size: int) -> int:
     return -(-size // 64) * 64
 
 
@@ -188,7 +188,7 @@ def _body(*parts: Ints) -> Iterator[bytes | memoryview]:
     """What follows the first line: each part, and zeros after it."""
     for part in parts:
         yield part.data
-        yield bytes(_padded(part.nbytes) - part.nbytes)
+        yield bytes(_round_up(part.nbytes) - part.nbytes)
 
 
 def _checksum(pieces: Iterable[bytes | memoryview]) -> str:

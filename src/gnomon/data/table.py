@@ -26,7 +26,7 @@ def read_table(path: str | Path) -> list[Example]:
     then hold line breaks; those of a TSV are taken as they are. Raises BadInput with the line that does not fit.
     """
     path = Path(path)
-    readers = {".tsv": _separated, ".csv": _separated, ".jsonl": _objects, ".ndjson": _objects}
+    readers = {".tsv": _read_separated, ".csv": _read_separated, ".jsonl": _objects, ".ndjson": _objects}
     if path.suffix.lower() not in readers:
         raise BadInput(f"{path}: {unknown('kind of table', path.suffix, readers)}")
     try:
@@ -41,7 +41,7 @@ def read_table(path: str | Path) -> list[Example]:
     return rows
 
 
-def distinct(examples: Iterable[Example]) -> list[Example]:
+def drop_duplicates(examples: Iterable[Example]) -> list[Example]:
     """Each text once, in order; a text that comes with two different labels is left out, for nothing can be learned or
     judged by it."""
     label_of: dict[str, str | None] = {}
@@ -50,7 +50,7 @@ def distinct(examples: Iterable[Example]) -> list[Example]:
     return [Example(text, label) for text, label in label_of.items() if label is not None]
 
 
-def divided(examples: Iterable[Example], held_out: float, seed: int = 0) -> tuple[list[Example], list[Example]]:
+def split_examples(examples: Iterable[Example], held_out: float, seed: int = 0) -> tuple[list[Example], list[Example]]:
     """Training and held-out examples: of each class its share is held out, at least one text and never all.
 
     Which ones depends on their texts and `seed` alone. Raises BadInput for a class of one text.
@@ -71,7 +71,7 @@ def divided(examples: Iterable[Example], held_out: float, seed: int = 0) -> tupl
     return training, kept_apart
 
 
-def _separated(path: Path, lines: Iterable[str]) -> Iterator[tuple[int, dict[str, object]]]:
+def _read_separated(path: Path, lines: Iterable[str]) -> Iterator[tuple[int, dict[str, object]]]:
     """Rows by column name, each with the line it ends on."""
     tabs = path.suffix.lower() == ".tsv"
     dialect = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if tabs else {"delimiter": ",", "strict": True}
@@ -114,4 +114,4 @@ def _example(path: Path, line: int, row: dict[str, object]) -> Example:
     return Example(*(str(row[column]) for column in COLUMNS))
 
 
-__all__ = ["Example", "distinct", "divided", "read_table"]
+__all__ = ["Example", "drop_duplicates", "read_table", "split_examples"]

@@ -29,7 +29,7 @@ from gnomon.data.published import (
     read_folder,
 )
 from gnomon.data.token_bytes import BYTE_ALPHABET, TokenBytes, decoder_steps, tabulate
-from gnomon.data.tokenizers_library import MOST_TOKENS, frame_of, opened, speaking_for, without_controls
+from gnomon.data.tokenizers_library import MOST_TOKENS, frame_of, open_tokenizer, translate_errors, without_controls
 from gnomon.errors import BadInput, BadValue, GnomonError, each_text, must_be, unknown, wrong
 
 UNKNOWN = "\N{REPLACEMENT CHARACTER}"
@@ -68,7 +68,7 @@ class Tokenizer:
         must_be("names", names, Mapping | None, "such as {'bos_token': '<s>', 'eos_token': '</s>'}")
         must_be("chat_template", chat_template, str | None)
         bare = isinstance(given, tokenizers.Tokenizer) and given.truncation is None and given.padding is None
-        self._text, self._core = opened(_text(given), given if bare else None)
+        self._text, self._core = open_tokenizer(_text(given), given if bare else None)
         decoder_steps(
             {"decoder": None if self._core.decoder is None else json.loads(self._core.decoder.__getstate__())}
         )
@@ -80,7 +80,7 @@ class Tokenizer:
         self._call(names or {}, chat_template)
 
     def _call(self, names: Mapping[str, str], chat_template: str | None) -> None:
-        self.names: Mapping[str, str] = _checked(names, self._core)  #: the control tokens by their parts
+        self.names: Mapping[str, str] = _check_names(names, self._core)  #: the control tokens by their parts
         self.eos_id: int | None = self.named("eos_token")  #: the id of end-of-text, if there is one
         self.bos_id: int | None = self.named("bos_token")  #: of begin-of-text
         self.pad_id: int | None = self.named("pad_token")  #: of padding
@@ -224,7 +224,7 @@ class Tokenizer:
         must_be("special", special, bool)
         core = self._core if special else self._reading_text
         try:
-            with speaking_for("this text cannot be encoded"):
+            with translate_errors("this text cannot be encoded"):
                 ids: list[int] = core.encode(text, add_special_tokens=False).ids
         except BadInput as error:
             raise _not_text([text]) or error from error
@@ -233,7 +233,7 @@ class Tokenizer:
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text, on all cores."""
         try:
-            with speaking_for("these texts cannot be encoded"):
+            with translate_errors("these texts cannot be encoded"):
                 encodings = self._reading_text.encode_batch_fast(texts, add_special_tokens=False)
         except BadInput as error:
             raise _not_text(texts) or error from error
@@ -356,7 +356,7 @@ def _text(given: Any) -> str:
     return text
 
 
-def _checked(names: Mapping[str, str], core: tokenizers.Tokenizer) -> dict[str, str]:
+def _check_names(names: Mapping[str, str], core: tokenizers.Tokenizer) -> dict[str, str]:
     """The control tokens by their parts, and end-of-text among them, if it has a customary name."""
     for part, mark in names.items():
         if part not in ROLES:

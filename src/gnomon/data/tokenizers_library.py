@@ -14,7 +14,7 @@ MOST_TOKENS = 2**24  # the library reserves room for all of them before it begin
 
 
 @contextmanager
-def speaking_for(what: str) -> Iterator[None]:
+def translate_errors(what: str) -> Iterator[None]:
     """Turn what the library raises, bare Exceptions and its panics, into BadInput: `what` cannot be used."""
     try:
         yield
@@ -26,7 +26,7 @@ def speaking_for(what: str) -> Iterator[None]:
         raise
 
 
-def opened(text: str, core: Any = None) -> tuple[str, tokenizers.Tokenizer]:
+def open_tokenizer(text: str, core: Any = None) -> tuple[str, tokenizers.Tokenizer]:
     """A ``tokenizer.json`` with every field there, and the library's object of it, both without the truncation and
     padding of its last use, which would change texts in silence. Raises BadInput for text that is none.
 
@@ -34,8 +34,8 @@ def opened(text: str, core: Any = None) -> tuple[str, tokenizers.Tokenizer]:
 
     What it says as objects takes ten times the room of its text, so they are gone before the library has its own.
     """
-    with speaking_for("not a tokenizer.json"):
-        whole, added, odd = _whole(text)
+    with translate_errors("not a tokenizer.json"):
+        whole, added, odd = _complete(text)
         core = tokenizers.Tokenizer.from_str(whole) if core is None else core
         _check_added(added, core)
         if odd:
@@ -46,7 +46,7 @@ def opened(text: str, core: Any = None) -> tuple[str, tokenizers.Tokenizer]:
     return whole, core
 
 
-def _whole(text: str) -> tuple[str, list[dict[str, Any]], bool]:
+def _complete(text: str) -> tuple[str, list[dict[str, Any]], bool]:
     """The text with every field there, its added tokens, and whether it is an old one, which leaves out types where
     the library can tell them."""
     spec = json.loads(text)
@@ -57,16 +57,16 @@ def _whole(text: str) -> tuple[str, list[dict[str, Any]], bool]:
     added = spec.get("added_tokens") or []
     spec = {**blank, **spec, "added_tokens": added, "truncation": None, "padding": None}
     odd = not (
-        _typed(spec["post_processor"]) and _typed(spec["decoder"]) and isinstance(spec["model"].get("type"), str)
+        _has_type(spec["post_processor"]) and _has_type(spec["decoder"]) and isinstance(spec["model"].get("type"), str)
     )
     return json.dumps(spec, ensure_ascii=False), added, odd
 
 
-def _typed(part: Any) -> bool:
+def _has_type(part: Any) -> bool:
     if part is None:
         return True
     parts = [*part.get("processors", []), *part.get("decoders", [])]
-    return isinstance(part.get("type"), str) and all(map(_typed, parts))
+    return isinstance(part.get("type"), str) and all(map(_has_type, parts))
 
 
 def _check_added(added: Sequence[Mapping[str, Any]], core: tokenizers.Tokenizer) -> None:
@@ -123,7 +123,7 @@ def _around(template: Sequence[Mapping[str, Any]], tokens: Mapping[str, Any]) ->
     return ids(template[: places[0]]), ids(template[places[0] + 1 :])
 
 
-def framed(core: tokenizers.Tokenizer, before: Sequence[str], after: Sequence[str] = ()) -> tokenizers.Tokenizer:
+def with_frame(core: tokenizers.Tokenizer, before: Sequence[str], after: Sequence[str] = ()) -> tokenizers.Tokenizer:
     """The same tokenizer, saying that texts stand between these control tokens."""
     named = [(mark, core.token_to_id(mark)) for mark in dict.fromkeys([*before, *after])]
     if missing := [mark for mark, i in named if i is None]:
@@ -156,5 +156,11 @@ def without_controls(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 __all__ = [
-    "MOST_TOKENS", "frame_of", "framed", "hidden_name", "opened", "speaking_for", "without_controls",
-]  # fmt: skip
+    "MOST_TOKENS",
+    "frame_of",
+    "hidden_name",
+    "open_tokenizer",
+    "translate_errors",
+    "with_frame",
+    "without_controls",
+]

@@ -12,8 +12,8 @@ import torch
 from torch import nn
 
 from gnomon.embed.input import InputLayer
-from gnomon.embed.table import TokenEmbedding, check_hidden, check_std, resized
-from gnomon.errors import BadValue, checked, must_be
+from gnomon.embed.table import TokenEmbedding, check_hidden, check_std, resize_rows
+from gnomon.errors import BadValue, check_arguments, must_be
 from gnomon.kinds import Setting
 from gnomon.linear import linear
 from gnomon.shapes import Float
@@ -41,7 +41,7 @@ class Tied(nn.Module):
     With a softcap c, logits l become c tanh(l / c) (Gemma 2, arXiv:2408.00118, section 2).
     """
 
-    @checked
+    @check_arguments
     def __init__(
         self,
         table: TokenEmbedding | InputLayer,
@@ -87,13 +87,13 @@ class Tied(nn.Module):
         """h (B, T, D) -> logits (B, T, V)."""
         check_hidden(h, self.table.d_model)
         logits = self.table.unembed(h if self.scale == 1.0 else h * self.scale)
-        return capped(logits if self.bias is None else logits + self.bias, self.softcap)
+        return apply_softcap(logits if self.bias is None else logits + self.bias, self.softcap)
 
     @torch.no_grad()
     def resize(self, vocab_size: int) -> None:
         """Follow the embedding, which is resized itself."""
         if self.bias is not None:
-            self.bias = nn.Parameter(resized(self.bias, vocab_size, std=0.0), self.bias.requires_grad)
+            self.bias = nn.Parameter(resize_rows(self.bias, vocab_size, std=0.0), self.bias.requires_grad)
 
 
 class Untied(nn.Module):
@@ -101,7 +101,7 @@ class Untied(nn.Module):
 
     stores_weight = True  #: its weight may be kept in fewer bits, see `gnomon.stored`
 
-    @checked
+    @check_arguments
     def __init__(
         self,
         d_model: int,
@@ -124,19 +124,19 @@ class Untied(nn.Module):
     def forward(self, h: Float) -> Float:
         """h (B, T, D) -> logits (B, T, V)."""
         check_hidden(h, self.weight.shape[1])
-        return capped(linear(h if self.scale == 1.0 else h * self.scale, self.weight, self.bias), self.softcap)
+        return apply_softcap(linear(h if self.scale == 1.0 else h * self.scale, self.weight, self.bias), self.softcap)
 
     @torch.no_grad()
     def resize(self, vocab_size: int) -> None:
         """Change the number of rows; those that remain keep their bits."""
         check_whole(self)
         must_be("vocab_size", vocab_size, int)
-        self.weight = nn.Parameter(resized(self.weight, vocab_size, self.std), self.weight.requires_grad)
+        self.weight = nn.Parameter(resize_rows(self.weight, vocab_size, self.std), self.weight.requires_grad)
         if self.bias is not None:
-            self.bias = nn.Parameter(resized(self.bias, vocab_size, std=0.0), self.bias.requires_grad)
+            self.bias = nn.Parameter(resize_rows(self.bias, vocab_size, std=0.0), self.bias.requires_grad)
 
 
-def capped(logits: Float, softcap: float | None) -> Float:
+def apply_softcap(logits: Float, softcap: float | None) -> Float:
     """c tanh(logits / c), or the logits where there is no cap."""
     return logits if softcap is None else softcap * torch.tanh(logits / softcap)
 

@@ -14,13 +14,13 @@ import torch
 from torch import nn
 
 from gnomon.embed.table import Scale, TableSettings, TokenEmbedding, check_shape
-from gnomon.errors import BadValue, checked, must_be, unknown
+from gnomon.errors import BadValue, check_arguments, must_be, unknown
 from gnomon.glossary import message, synonyms
 from gnomon.kinds import Setting
 from gnomon.layout import Layout, layout_of
 from gnomon.linear import Linear
 from gnomon.norm import Norm, build_norm
-from gnomon.positions.base import PositionEncoding, wide
+from gnomon.positions.base import PositionEncoding, position_dtype
 from gnomon.positions.registry import get
 from gnomon.positions.spec import Spec, forked_rng
 from gnomon.shapes import Float, Int
@@ -62,7 +62,7 @@ class InputSettings(TableSettings):
 class InputEmbedding(nn.Module):
     """What happens to token vectors before the first block: types and position are added, the sum is normed."""
 
-    @checked
+    @check_arguments
     def __init__(
         self,
         d_model: int,
@@ -123,7 +123,7 @@ class InputEmbedding(nn.Module):
             x = x + self.types(torch.zeros_like(ids) if types is None else types)
         elif types is not None:
             raise BadValue("token types were given but this layer has no table for them: build it with n_types")
-        p = None if self.position is None else self.position.vectors(at, wide(x.dtype))
+        p = None if self.position is None else self.position.vectors(at, position_dtype(x.dtype))
         if trace is not None:
             trace.tokens, trace.position = x.detach(), None if p is None else p.detach()
         if p is not None:
@@ -139,7 +139,7 @@ class InputLayer(InputEmbedding):
     An encoding that acts in attention ("rope", "alibi", "t5", "none") adds nothing here.
     """
 
-    @checked
+    @check_arguments
     def __init__(
         self,
         vocab_size: int,

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from gnomon.errors import BadInput, BadValue, checked, must_be, wrong
+from gnomon.errors import BadInput, BadValue, check_arguments, must_be, wrong
 from gnomon.kinds import Setting
 from gnomon.linear import linear
 from gnomon.shapes import Float, Int
@@ -59,7 +59,7 @@ class TokenEmbedding(nn.Module):
 
     stores_weight = True  #: its weight may be kept in fewer bits, see `gnomon.stored`
 
-    @checked
+    @check_arguments
     def __init__(
         self,
         vocab_size: int,
@@ -141,7 +141,7 @@ class TokenEmbedding(nn.Module):
         must_be("vocab_size", vocab_size, int)
         if self.padding_id is not None and self.padding_id >= vocab_size:
             raise BadValue(f"resizing to {vocab_size} rows would cut off the padding token {self.padding_id}")
-        self.weight = nn.Parameter(resized(self.weight, vocab_size, self.std), self.weight.requires_grad)
+        self.weight = nn.Parameter(resize_rows(self.weight, vocab_size, self.std), self.weight.requires_grad)
 
     @torch.no_grad()
     def import_vectors(self, vectors: Mapping[str, Float], vocabulary: Mapping[str, int]) -> list[str]:
@@ -191,7 +191,7 @@ def scale_and_std(scale: Scale, std: float | None, d_model: int) -> tuple[float,
     return 1.0 if scale is None else float(scale), 0.02 if std is None else std
 
 
-def resized(weight: Float, rows: int, std: float) -> Float:
+def resize_rows(weight: Float, rows: int, std: float) -> Float:
     """A (rows, ...) tensor whose first rows are `weight`'s, bit for bit; further ones normal with `std`."""
     if rows < 1:
         raise BadValue(f"a table needs at least one row, got {rows}")
@@ -280,6 +280,6 @@ __all__ = [
     "check_shape",
     "check_std",
     "read_vectors",
-    "resized",
+    "resize_rows",
     "scale_and_std",
 ]

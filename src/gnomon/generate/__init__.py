@@ -4,7 +4,7 @@ from gnomon.generate.beam import Beam, DiverseBeam
 from gnomon.generate.chat import Chat
 from gnomon.generate.constraints import Constraints
 from gnomon.generate.contrastive import Contrastive
-from gnomon.generate.decoding_batch import DecodingBatch, evaluating
+from gnomon.generate.decoding_batch import DecodingBatch, evaluation_mode
 from gnomon.generate.logits import History
 from gnomon.generate.lookup import Lookup
 from gnomon.generate.loop import Strategy, generate
@@ -42,7 +42,7 @@ __all__ = [
     "Token",
     "Tree",
     "draw",
-    "evaluating",
+    "evaluation_mode",
     "generate",
     "stream",
 ]

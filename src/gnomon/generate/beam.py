@@ -12,16 +12,16 @@ from math import isfinite
 
 import torch
 
-from gnomon.errors import BadValue, checked
+from gnomon.errors import BadValue, check_arguments
 from gnomon.generate.decoding_batch import DecodingBatch
-from gnomon.generate.hypotheses import EarlyStopping, Group, Hypothesis, Outlook, Scoring, worth
+from gnomon.generate.hypotheses import EarlyStopping, Group, Hypothesis, Outlook, Scoring, by_score
 from gnomon.generate.row import Row, Token
-from gnomon.generate.rules import Rules, View, stuck
+from gnomon.generate.rules import Rules, View, no_token_error
 from gnomon.generate.search import Search
 from gnomon.generate.tree import Record
 
 
-@checked
+@check_arguments
 @dataclass(frozen=True)
 class Beam(Search):
     """The `n_best` best of `width` texts that are written side by side; width 1 is greedy.
@@ -56,7 +56,7 @@ class Beam(Search):
         return Writing(self, 1, 0.0).write(batch, rows, rules)
 
 
-@checked
+@check_arguments
 @dataclass(frozen=True)
 class DiverseBeam(Search):
     """Beam search in groups that keep away from one another; the rest is as in Beam.
@@ -105,14 +105,14 @@ class RowSearch:
     def certain(self) -> Iterator[Token]:
         """Hand over the tokens on which all that may still win agree."""
         texts = [h for group in self.groups for h in group.may_win()]
-        for i in range(len(self.row.ids), _agreed([h.row.ids for h in texts])):
-            yield _handed(self.row, texts[0], i)
+        for i in range(len(self.row.ids), _common_length([h.row.ids for h in texts])):
+            yield _hand_out(self.row, texts[0], i)
 
     def finish(self, n_best: int) -> Iterator[Token]:
         """Hand over the rest of the best text; the others become its alternatives."""
         best = self._results(n_best)
         if not best:
-            raise stuck(self.row.history())
+            raise no_token_error(self.row.history())
         tree = self.record.tree([h.node for h in best])
         others = []
         for h in best[1:]:
@@ -120,13 +120,13 @@ class RowSearch:
             others.append(h.row.generation())
         self.row.score, self.row.alternatives, self.row.tree = best[0].score, tuple(others), tree
         for i in range(len(self.row.ids), len(best[0].row.ids)):
-            yield _handed(self.row, best[0], i)
+            yield _hand_out(self.row, best[0], i)
 
     def _results(self, n_best: int) -> list[Hypothesis]:
         """The n_best best, best first; texts that were cut off fill up where too few ended by themselves."""
         finished = _distinct([h for group in self.groups for h in group.finished])[:n_best]
         cut = _distinct([h for group in self.groups for h in group.cut])
-        return sorted([*finished, *cut[: n_best - len(finished)]], key=worth)
+        return sorted([*finished, *cut[: n_best - len(finished)]], key=by_score)
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class Writing:
             logits = logits.repeat_interleave(self.groups, 0)
         while True:
             texts = [h for search in searches for h in search.live]
-            view = rules.look(logits, [h.row.history() for h in texts])
+            view = rules.apply(logits, [h.row.history() for h in texts])
             self._step(searches, view, batch.full())
             for search in searches:
                 yield from search.certain() if search.live else search.finish(self.beam.n_best)
@@ -176,18 +176,18 @@ class Writing:
 def _distinct(texts: list[Hypothesis]) -> list[Hypothesis]:
     """Each text once, the best first: two groups may have written the same."""
     once: dict[tuple[int, ...], Hypothesis] = {}
-    for h in sorted(texts, key=worth):
+    for h in sorted(texts, key=by_score):
         once.setdefault(tuple(h.row.ids), h)
     return list(once.values())
 
 
-def _agreed(texts: list[list[int]]) -> int:
+def _common_length(texts: list[list[int]]) -> int:
     """The number of tokens with which all of the texts begin."""
     differ = (i for i, column in enumerate(zip(*texts, strict=False)) if len(set(column)) > 1)
     return next(differ, min(map(len, texts)))
 
 
-def _handed(row: Row, text: Hypothesis, i: int) -> Token:
+def _hand_out(row: Row, text: Hypothesis, i: int) -> Token:
     """Write token i of a text into the row that is handed out."""
     full = text.row.finish_reason == "positions" and i + 1 == len(text.row.ids)
     return row.take(text.row.ids[i], text.row.logprobs[i], full, text.row.tops[i])

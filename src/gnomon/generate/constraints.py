@@ -5,15 +5,23 @@ from dataclasses import dataclass, replace
 from math import isfinite
 
 from gnomon.data import Tokenizer
-from gnomon.errors import BadValue, checked, wrong
-from gnomon.generate.logits import History, forced, no_repeat, only, presence_frequency, repetition, unwritten
+from gnomon.errors import BadValue, check_arguments, wrong
+from gnomon.generate.logits import (
+    History,
+    forbid_incomplete,
+    force,
+    no_repeat,
+    presence_frequency,
+    repetition,
+    restrict,
+)
 from gnomon.shapes import Float
 
 #: given the number of a row and its ids so far, prompt included: the ids that may follow, or None for all of them
 Allowed = Callable[[int, list[int]], Iterable[int] | None]
 
 
-@checked
+@check_arguments
 @dataclass(frozen=True)
 class Constraints:
     """Penalties and bans on what is written; by default there are none.
@@ -81,7 +89,7 @@ class Constraints:
         """The bans but for those of `allowed`."""
         if self.no_repeat_ngram is not None:
             logits = no_repeat(logits, histories, self.no_repeat_ngram)
-        return unwritten(logits, histories, self._words()) if self.bad_words else logits
+        return forbid_incomplete(logits, histories, self._words()) if self.bad_words else logits
 
     def choose_from(self, logits: Float, histories: Sequence[History]) -> Float:
         """The callback's ban."""
@@ -92,7 +100,7 @@ class Constraints:
             wrong = [i for i in ids or () if not 0 <= i < logits.shape[-1]]
             if wrong:
                 raise BadValue(f"allowed returned the id {wrong[0]} for row {h.row}: ids run to {logits.shape[-1] - 1}")
-        return only(logits, answers)
+        return restrict(logits, answers)
 
     def asked(self, history: History) -> list[int] | None:
         """What the callback lets follow this history; None: everything."""
@@ -105,7 +113,7 @@ class Constraints:
         due = [start[len(h.new)] if len(h.new) < len(start) else None for h in histories]
         if all(i is None for i in due):
             return logits
-        return forced(logits, free, due)  # type: ignore[arg-type]  # bind has made the prefix ids
+        return force(logits, free, due)  # type: ignore[arg-type]  # bind has made the prefix ids
 
     def _words(self) -> list[Sequence[int]]:
         return [word for word in self.bad_words if not isinstance(word, str)]

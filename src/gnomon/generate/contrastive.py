@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch.nn.functional import normalize
 
-from gnomon.errors import BadValue, checked
+from gnomon.errors import BadValue, check_arguments
 from gnomon.generate.decoding_batch import DecodingBatch
 from gnomon.generate.logits import top_k
 from gnomon.generate.row import Row, Token
@@ -20,7 +20,7 @@ from gnomon.generate.search import Search
 from gnomon.shapes import Float, Int
 
 
-@checked
+@check_arguments
 @dataclass(frozen=True)
 class Contrastive(Search):
     """alpha 0, or k 1, is greedy. The states compared with are those of the prompt and of what was written.
@@ -49,7 +49,7 @@ class Contrastive(Search):
         logits = batch.logits(h[:, -1:])[:, 0]
         states = [normalize(x[-len(row.prompt_ids) :], dim=-1) for x, row in zip(h, rows, strict=True)]
         while True:
-            view, full = rules.must(logits, [row.history() for row in rows]), batch.full()
+            view, full = rules.apply_strictly(logits, [row.history() for row in rows]), batch.full()
             chances, ids = self._candidates(view.allowed)  # (B, k)
             chosen, k = [0] * len(rows), ids.shape[1]  # the most probable, where no position is left to compare at
             open_rows = [n for n in range(len(rows)) if not full[n]]

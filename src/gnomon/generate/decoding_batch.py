@@ -18,7 +18,7 @@ from gnomon.attention import Cache, PreallocatedCache
 from gnomon.errors import BadValue
 from gnomon.generate.model import LanguageModel
 from gnomon.layout import Layout
-from gnomon.positions.base import wide
+from gnomon.positions.base import position_dtype
 from gnomon.shapes import Bool, Float, Int
 
 CacheKind = Literal["growing", "preallocated", "rolling"]
@@ -63,15 +63,15 @@ class DecodingBatch:
         """Read these tokens of each row still going, which may be none; hidden states (B', T, D), each row's own in
         the last columns: padding is on the left."""
         ids, mask = self._padded(rows)
-        with torch.no_grad(), evaluating(self.model):
+        with torch.no_grad(), evaluation_mode(self.model):
             h = self.model.hidden(ids, self._place(mask), self.cache)
         return h if len(self.going) == self.B else h[self._index(self.going)]
 
     def logits(self, h: Float) -> Float:
         """Hidden states (B', T, D) -> logits (B', T, V), float32 or wider."""
-        with torch.no_grad(), evaluating(self.model):
+        with torch.no_grad(), evaluation_mode(self.model):
             logits = self.model.head(h)
-        return logits.to(wide(logits.dtype))
+        return logits.to(position_dtype(logits.dtype))
 
     def fits(self, n: int) -> list[int]:
         """Of each row still going, for how many of its next `n` tokens the model has positions."""
@@ -151,7 +151,7 @@ class DecodingBatch:
 
 
 @contextmanager
-def evaluating(model: LanguageModel | nn.Module) -> Iterator[None]:
+def evaluation_mode(model: LanguageModel | nn.Module) -> Iterator[None]:
     """All parts of the model in evaluation mode; afterwards each is in the mode it was in."""
     training = [part for part in model.modules() if part.training]
     for part in training:
@@ -163,4 +163,4 @@ def evaluating(model: LanguageModel | nn.Module) -> Iterator[None]:
             part.training = True
 
 
-__all__ = ["CacheKind", "DecodingBatch", "evaluating"]
+__all__ = ["CacheKind", "DecodingBatch", "evaluation_mode"]

@@ -83,14 +83,14 @@ class Group:
             if all_seen:
                 break
             listed *= 4
-        for h in (_noted(h, record) for h in ended):
+        for h in (_record_token(h, record) for h in ended):
             (self.finished if h.finished else self.cut).append(h)
-        self.live = [] if self._over(going) else [_noted(h, record) for h in going]
+        self.live = [] if self._over(going) else [_record_token(h, record) for h in going]
         return [h.row.ids[-1] for h in (*ended, *self.live)]
 
     def may_win(self) -> list[Hypothesis]:
         """All texts one of which the best result is, or will begin with."""
-        return [*self.live, *sorted(self.finished, key=worth)[:1], *self.cut]
+        return [*self.live, *sorted(self.finished, key=by_score)[:1], *self.cut]
 
     def _pick(self, look: Outlook, listed: int) -> tuple[list[Hypothesis], list[Hypothesis], bool]:
         """Those that go on and those that end; and whether `listed` candidates of each parent were enough to know."""
@@ -118,7 +118,7 @@ class Group:
         wanted = self.enough if self.early == "never" else self.width
         if len(self.finished) < wanted or self.early is True:
             return len(self.finished) >= wanted
-        least = sorted(self.finished, key=worth)[wanted - 1].score
+        least = sorted(self.finished, key=by_score)[wanted - 1].score
         return all(self._hope(h) <= least for h in going)
 
     def _hope(self, h: Hypothesis) -> float:
@@ -139,15 +139,15 @@ def _candidates(look: Outlook, sums: Sequence[float], listed: int) -> Iterator[t
     yield from ((n, token) for _, n, token in sorted(found))
 
 
-def _noted(h: Hypothesis, record: Record) -> Hypothesis:
+def _record_token(h: Hypothesis, record: Record) -> Hypothesis:
     """The same with its last token in the record."""
     row = h.row
     return replace(h, node=record.add(Node(h.node, row.ids[-1], row.logprobs[-1], h.score, row.finish_reason)))
 
 
-def worth(h: Hypothesis) -> float:
+def by_score(h: Hypothesis) -> float:
     """To sort by: the best comes first."""
     return -h.score
 
 
-__all__ = ["EarlyStopping", "Group", "Hypothesis", "Outlook", "Scoring", "worth"]
+__all__ = ["EarlyStopping", "Group", "Hypothesis", "Outlook", "Scoring", "by_score"]

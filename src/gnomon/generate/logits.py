@@ -56,14 +56,14 @@ def repetition(logits: Float, histories: Sequence[History], penalty: float) -> F
 
     Keskar et al. 2019 (CTRL), arXiv:1909.05858, section 4.1, which divides; a negative logit would rise by that.
     """
-    seen = _counted(logits, [h.ids for h in histories]) > 0
+    seen = _count_ids(logits, [h.ids for h in histories]) > 0
     return torch.where(seen, torch.where(logits > 0, logits / penalty, logits * penalty), logits)
 
 
 def presence_frequency(logits: Float, histories: Sequence[History], presence: float, frequency: float) -> Float:
     """Take from each token's logit `presence` if it was written before, and `frequency` for each time it was. Only new
     tokens count, not the prompt. Negative penalties invite repetition."""
-    counts = _counted(logits, [h.new for h in histories])
+    counts = _count_ids(logits, [h.new for h in histories])
     return logits - (counts > 0) * presence - counts * frequency
 
 
@@ -75,13 +75,13 @@ def no_repeat(logits: Float, histories: Sequence[History], n: int) -> Float:
     return _without(logits, [_completions(h.ids, n) for h in histories])
 
 
-def unwritten(logits: Float, histories: Sequence[History], words: Iterable[Sequence[int]]) -> Float:
+def forbid_incomplete(logits: Float, histories: Sequence[History], words: Iterable[Sequence[int]]) -> Float:
     """Take out every token that would complete one of the token sequences `words`, also one begun in the prompt."""
     listed = [list(word) for word in words]
     return _without(logits, [[word[-1] for word in listed if _ends_with(h.ids, word[:-1])] for h in histories])
 
 
-def only(logits: Float, allowed: Sequence[Iterable[int] | None]) -> Float:
+def restrict(logits: Float, allowed: Sequence[Iterable[int] | None]) -> Float:
     """Leave each row the tokens that are allowed to it; None allows everything."""
     keep = torch.ones(logits.shape, dtype=torch.bool)
     for n, ids in enumerate(allowed):
@@ -91,7 +91,7 @@ def only(logits: Float, allowed: Sequence[Iterable[int] | None]) -> Float:
     return logits.where(keep.to(logits.device), -math.inf)
 
 
-def forced(logits: Float, free: Float, ids: Sequence[int | None]) -> Float:
+def force(logits: Float, free: Float, ids: Sequence[int | None]) -> Float:
     """Leave a row with a forced token that token alone, with its logit in `free`, where nothing was banned."""
     return torch.stack(
         [
@@ -167,7 +167,7 @@ def cumulative(probabilities: Float) -> Float:
     return probabilities.cumsum(-1, dtype=_widest(probabilities))
 
 
-def _counted(logits: Float, ids: Sequence[Sequence[int]]) -> Float:
+def _count_ids(logits: Float, ids: Sequence[Sequence[int]]) -> Float:
     """(B, V) how often each token stands in `ids`, a list per row."""
     counts = torch.zeros(logits.shape)
     for n, row in enumerate(ids):
@@ -216,15 +216,15 @@ __all__ = [
     "PerRow",
     "cumulative",
     "forbid",
-    "forced",
+    "forbid_incomplete",
+    "force",
     "inverse_cdf",
     "min_p",
     "no_repeat",
-    "only",
     "presence_frequency",
     "repetition",
+    "restrict",
     "temperature",
     "top_k",
     "top_p",
-    "unwritten",
 ]

@@ -10,16 +10,16 @@ from dataclasses import dataclass
 import torch
 from torch.nn.functional import one_hot
 
-from gnomon.errors import BadValue, checked
+from gnomon.errors import BadValue, check_arguments
 from gnomon.generate.decoding_batch import DecodingBatch
 from gnomon.generate.row import Row, Token
 from gnomon.generate.rules import Rules
 from gnomon.generate.search import Search
 from gnomon.generate.strategies import GREEDY, Distribution
-from gnomon.generate.verify import Draft, Drafter, verified
+from gnomon.generate.verify import Draft, Drafter, write_verified
 
 
-@checked
+@check_arguments
 @dataclass(frozen=True)
 class Lookup(Search):
     """Exactly what `strategy` writes, often in fewer forwards.
@@ -49,7 +49,7 @@ class Lookup(Search):
     def write(self, batch: DecodingBatch, rows: list[Row], rules: Rules) -> Iterator[Token]:
         """One forward a step for all rows, whatever each of them accepts."""
         drafter = _Echo(self.ngram, batch.model.config.vocab_size, rules)
-        return verified(batch, rows, rules, drafter, self.strategy, self.length)
+        return write_verified(batch, rows, rules, drafter, self.strategy, self.length)
 
 
 @dataclass(frozen=True)

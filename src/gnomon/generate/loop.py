@@ -10,11 +10,11 @@ from gnomon.errors import BadValue, must_be, wrong
 from gnomon.generate.constraints import NO_CONSTRAINTS, Constraints
 from gnomon.generate.decoding_batch import CacheKind, DecodingBatch
 from gnomon.generate.model import LanguageModel, Marked, WritesFirst
-from gnomon.generate.prompts import Prompts, rows_of
+from gnomon.generate.prompts import Prompts, encode_prompts
 from gnomon.generate.row import Ends, Generation, Row, Token
 from gnomon.generate.rules import Rules
 from gnomon.generate.search import Search, Stepwise
-from gnomon.generate.source import read_sources, sources_of
+from gnomon.generate.source import encode_sources, read_sources
 from gnomon.generate.strategies import GREEDY, Chooser
 
 Strategy = Search | Chooser
@@ -129,7 +129,7 @@ def begin(model: LanguageModel, ask: Request) -> tuple[list[Row], Iterator[Token
         raise BadValue("this model is bidirectional: tokens see those after them, so no text can be continued with it")
     search = _search(ask.strategy)
     mine = ask.cache if isinstance(ask.cache, Cache) else None
-    sources = sources_of(model, ask.source, mine)
+    sources = encode_sources(model, ask.source, mine)
     ids = _prompts(model, ask.prompts, sources, goes_on=mine is not None and mine.at is not None)
     B, slots = len(ids), search.slots(ask.ends.max_new_tokens)
     cache = _cache(model, ask.cache, max(map(len, ids)) + slots, search.rollback())
@@ -171,7 +171,7 @@ def _prompts(
         raise BadValue("there is nothing to go on from: give a prompt, a text or token ids ('' starts a document)")
     start = model.start if isinstance(model, Marked) else None
     prompts = [[] if start is None else [start] for _ in sources or ()] if prompts is None else prompts
-    ids = rows_of(prompts, model.tokenizer, model.config.vocab_size, empty=not goes_on)
+    ids = encode_prompts(prompts, model.tokenizer, model.config.vocab_size, empty=not goes_on)
     if sources is not None and len(ids) != len(sources):
         raise BadValue(f"there are {len(sources)} sources but {len(ids)} prompts: give one prompt per source, or none")
     return ids

@@ -13,7 +13,7 @@ Kind = Literal["prompt", "source"]
 Prompts = str | Sequence[str] | Sequence[int] | Sequence[Sequence[int]] | Tensor
 
 
-def rows_of(
+def encode_prompts(
     prompts: Prompts,
     tokenizer: Tokenizer | None,
     vocab_size: int,
@@ -30,7 +30,7 @@ def rows_of(
 
     Raises BadValue for anything else, and for an id outside the vocabulary, naming the id, its row and its place.
     """
-    rows = [_ids(prompt, tokenizer, empty, kind) for prompt in _listed(prompts)]
+    rows = [_ids(prompt, tokenizer, empty, kind) for prompt in _as_list(prompts)]
     if not rows:
         raise BadValue(f"there are no {kind}s: give a text, a list of texts, a list of token ids, or lists of these")
     for row, ids in enumerate(rows):
@@ -47,7 +47,7 @@ def rows_of(
     return rows
 
 
-def _listed(prompts: Prompts) -> list[str | Sequence[int]]:
+def _as_list(prompts: Prompts) -> list[str | Sequence[int]]:
     if isinstance(prompts, str):
         return [prompts]
     if isinstance(prompts, Tensor):
@@ -94,4 +94,4 @@ def _start(row: int, tokenizer: Tokenizer | None, empty: bool) -> int:
     return tokenizer.eos_id
 
 
-__all__ = ["Prompts", "rows_of"]
+__all__ = ["Prompts", "encode_prompts"]

@@ -7,7 +7,7 @@ import torch
 
 from gnomon.errors import BadInput, BadValue
 from gnomon.generate.constraints import Constraints
-from gnomon.generate.logits import History, forbid, forced
+from gnomon.generate.logits import History, forbid, force
 from gnomon.generate.model import LanguageModel
 from gnomon.generate.row import Ends
 from gnomon.shapes import Float
@@ -69,7 +69,7 @@ class Rules:
         self._least = ends.min_new_tokens
         self._never, self._ends = (torch.tensor(sorted(ids), device=device) for ids in (never, ends.eos_ids))
 
-    def look(self, logits: Float, histories: Sequence[History]) -> View:
+    def apply(self, logits: Float, histories: Sequence[History]) -> View:
         """Apply everything to logits (N, V). BadInput where the model's own are broken: a maximum shows NaN too."""
         own = forbid(logits, self._never)
         _check(
@@ -79,15 +79,15 @@ class Rules:
             "damaged, or numbers may have overflowed in float16: try float32",
         )
         if self._first is not None and not all(h.new for h in histories):
-            own = forced(own, own, [None if h.new else self._first for h in histories])
+            own = force(own, own, [None if h.new else self._first for h in histories])
         reshaped = self.constraints.reshape(own, histories)
         allowed = self._not_yet(self.constraints.ban(reshaped, histories), histories)
         allowed = self.constraints.choose_from(allowed, histories)
         return View(own, reshaped, self.constraints.force(allowed, reshaped, histories), self.top)
 
-    def must(self, logits: Float, histories: Sequence[History]) -> View:
+    def apply_strictly(self, logits: Float, histories: Sequence[History]) -> View:
         """The same where each history has to go on: BadInput where the constraints leave it no token."""
-        view = self.look(logits, histories)
+        view = self.apply(logits, histories)
         check_choice(view.allowed, histories)
         return view
 
@@ -113,7 +113,7 @@ def check_choice(allowed: Float, histories: Sequence[History]) -> None:
     _check(allowed, histories, STUCK)
 
 
-def stuck(history: History) -> BadInput:
+def no_token_error(history: History) -> BadInput:
     """The error of a history that has no token to go on with."""
     return _at(history, STUCK)
 
@@ -131,4 +131,4 @@ def _at(history: History, says: str) -> BadInput:
     return BadInput(f"row {history.row}, new token {len(history.new) + 1}: {says}")
 
 
-__all__ = ["Rules", "View", "check_choice", "stuck"]
+__all__ = ["Rules", "View", "check_choice", "no_token_error"]

@@ -45,7 +45,7 @@ class Stepwise(Search):
         """One forward a step for all rows; those that have ended are read no more."""
         logits = batch.read([row.prompt_ids for row in rows])  # (B, V)
         while True:
-            view = rules.must(logits, [row.history() for row in rows])
+            view = rules.apply_strictly(logits, [row.history() for row in rows])
             ids = self.chooser.choose(view.allowed, [row.rng for row in rows])  # (B,)
             logprobs = view.logprobs().gather(-1, ids[:, None])[:, 0]
             steps = zip(rows, ids.tolist(), logprobs.tolist(), batch.full(), view.best(), strict=True)

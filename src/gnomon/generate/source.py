@@ -6,13 +6,13 @@ import torch
 
 from gnomon.attention import Cache, Memory
 from gnomon.errors import BadValue
-from gnomon.generate.decoding_batch import evaluating
+from gnomon.generate.decoding_batch import evaluation_mode
 from gnomon.generate.model import LanguageModel, ReadsSource, SourceSizes
-from gnomon.generate.prompts import Prompts, rows_of
+from gnomon.generate.prompts import Prompts, encode_prompts
 from gnomon.layout import Layout
 
 
-def sources_of(model: LanguageModel, source: Prompts | None, cache: Cache | None) -> list[list[int]] | None:
+def encode_sources(model: LanguageModel, source: Prompts | None, cache: Cache | None) -> list[list[int]] | None:
     """One list of ids per source, or None for a model that has none, or one whose source the cache holds already."""
     if not isinstance(model, ReadsSource):
         if source is not None:
@@ -29,7 +29,7 @@ def sources_of(model: LanguageModel, source: Prompts | None, cache: Cache | None
         )
     own = model.config.source_vocab_size if isinstance(model.config, SourceSizes) else None
     tokenizer = model.tokenizer if own is None else None  # which knows the target's ids
-    rows = rows_of(source, tokenizer, own or model.config.vocab_size, kind="source")
+    rows = encode_prompts(source, tokenizer, own or model.config.vocab_size, kind="source")
     _check(model, rows)
     return rows
 
@@ -40,7 +40,7 @@ def read_sources(model: LanguageModel, rows: Sequence[Sequence[int]], device: to
     ids = torch.full((len(rows), max(map(len, rows))), model.config.padding_id or 0)
     for n, row in enumerate(rows):
         ids[n, : len(row)] = torch.tensor(row)
-    with torch.no_grad(), evaluating(model):
+    with torch.no_grad(), evaluation_mode(model):
         return model.encode(ids.to(device), _layout(rows).to(device))
 
 
@@ -61,4 +61,4 @@ def _check(model: LanguageModel, rows: Sequence[Sequence[int]]) -> None:
             raise BadValue(f"source {n} is too long, it has {len(row)} tokens: {error}") from error
 
 
-__all__ = ["read_sources", "sources_of"]
+__all__ = ["encode_sources", "read_sources"]

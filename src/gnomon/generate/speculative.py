@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
-from gnomon.errors import BadValue, checked
+from gnomon.errors import BadValue, check_arguments
 from gnomon.generate.decoding_batch import DecodingBatch
 from gnomon.generate.logits import inverse_cdf
 from gnomon.generate.model import LanguageModel, ReadsSource
@@ -14,11 +14,11 @@ from gnomon.generate.rules import Rules
 from gnomon.generate.search import Search
 from gnomon.generate.source import read_sources
 from gnomon.generate.strategies import GREEDY, Distribution
-from gnomon.generate.verify import Draft, Drafter, verified
+from gnomon.generate.verify import Draft, Drafter, write_verified
 from gnomon.shapes import Float
 
 
-@checked
+@check_arguments
 @dataclass(frozen=True)
 class Speculative(Search):
     """Exactly what `strategy` writes with the large model, in fewer of its forwards the better the draft model is.
@@ -50,7 +50,7 @@ class Speculative(Search):
     def write(self, batch: DecodingBatch, rows: list[Row], rules: Rules) -> Iterator[Token]:
         """One forward of the large model a step for all rows, whatever each of them accepts."""
         self._check(batch.model, rows)
-        return verified(
+        return write_verified(
             batch, rows, rules, ModelDrafter(self.draft, rows, rules, self.strategy), self.strategy, self.length
         )
 
@@ -117,7 +117,7 @@ class ModelDrafter(Drafter):
     ) -> Iterator[int]:
         """Draft one more token for the rows `asked`; those that the constraints leave none."""
         own = logits[torch.tensor(asked, device=logits.device)]
-        allowed = self.rules.look(own, [rows[n].history(drafts[n].ids) for n in asked]).allowed
+        allowed = self.rules.apply(own, [rows[n].history(drafts[n].ids) for n in asked]).allowed
         alive = allowed.amax(-1, keepdim=True).isfinite()
         q = self.strategy.process(allowed.where(alive, 0.0)).softmax(-1).cpu()
         for n, chances, goes_on in zip(asked, q, alive[:, 0].tolist(), strict=True):

@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 
 import torch
 
-from gnomon.errors import checked
+from gnomon.errors import check_arguments
 from gnomon.generate.logits import inverse_cdf, min_p, temperature, top_k, top_p
 from gnomon.shapes import Float, Int
 
@@ -47,7 +47,7 @@ class Greedy:
 GREEDY = Greedy()
 
 
-@checked
+@check_arguments
 @dataclass(frozen=True)
 class Sample:
     """A draw from the model's distribution, reshaped by temperature, then top_k, top_p and min_p (None: not at all).

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from math import exp
 
 from gnomon.data import Tokenizer
-from gnomon.glossary import numeral, translated
+from gnomon.glossary import numeral, translate
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def _ending(node: Node, after: list[int], strokes: Strokes, lang: str) -> str:
     if node.end is None:
         return f"  {strokes.dead}"
     place = "" if node.place is None else f"#{node.place} "
-    return f"  {place}{numeral(node.score, '+.3f', lang)} ({translated(node.end, lang)})"
+    return f"  {place}{numeral(node.score, '+.3f', lang)} ({translate(node.end, lang)})"
 
 
 __all__ = ["Node", "Record", "Tree", "draw"]

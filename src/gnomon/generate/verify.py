@@ -42,7 +42,7 @@ class Drafter(ABC):
         """At most `most` tokens for each of the rows, which are those that still go on."""
 
 
-def verified(
+def write_verified(
     batch: DecodingBatch, rows: list[Row], rules: Rules, drafter: Drafter, strategy: Distribution, length: int
 ) -> Iterator[Token]:
     """Continue all rows with the strategy, `length` drafted tokens at a time, in one forward of the model a step."""
@@ -98,7 +98,7 @@ def _checks(
     histories = [
         row.history(draft.ids[:i]) for row, draft, n in zip(rows, drafts, places, strict=True) for i in range(n)
     ]
-    view = rules.look(torch.cat([own[-n:] for own, n in zip(logits, places, strict=True)]), histories)
+    view = rules.apply(torch.cat([own[-n:] for own, n in zip(logits, places, strict=True)]), histories)
     alive = view.allowed.amax(-1, keepdim=True).isfinite()  # a draft may lead where nothing is allowed
     p = strategy.process(view.allowed.where(alive, 0.0)).softmax(-1).cpu()
     logprobs, top, first = view.logprobs().cpu(), view.best(), 0
@@ -120,4 +120,4 @@ def _draw(p: Float, draft: Draft, n: int, rng: torch.Generator) -> tuple[int, bo
     return int(inverse_cdf(p.log()[None], u)[0]), False
 
 
-__all__ = ["Draft", "Drafter", "verified"]
+__all__ = ["Draft", "Drafter", "write_verified"]

@@ -7,6 +7,15 @@ print(report.table())
 from gnomon.lab import outputs as _outputs  # noqa: F401  how a report is written
 from gnomon.lab.experiments import experiment, extrapolation
 from gnomon.lab.report import LabReport, TextSample
-from gnomon.lab.settings import LabSettings, Recipe, Size, standard
+from gnomon.lab.settings import LabSettings, Recipe, Size, standard_encodings
 
-__all__ = ["LabReport", "LabSettings", "Recipe", "Size", "TextSample", "experiment", "extrapolation", "standard"]
+__all__ = [
+    "LabReport",
+    "LabSettings",
+    "Recipe",
+    "Size",
+    "TextSample",
+    "experiment",
+    "extrapolation",
+    "standard_encodings",
+]

@@ -126,8 +126,8 @@ def _row(seeds: Sequence[TrialResult], settings: LabSettings, scale: Scale) -> E
         far=None if first.measurements.far is None else float(np.mean([m.measurements.far or 0.0 for m in seeds])),
         nats=nats,
         by_seed=[[None if x is None else _bits(bootstrap, x) for x in m.measurements.nats] for m in seeds],
-        by_position=by_bucket(by_position, scale.n_bytes * log(2), scale.edges),
-        curve=by_bucket(by_position, scale.trigram, scale.edges),
+        by_position=bits_by_bucket(by_position, scale.n_bytes * log(2), scale.edges),
+        curve=bits_by_bucket(by_position, scale.trigram, scale.edges),
         reach=len(by_position),
         train_loss=float(np.mean([m.losses[-1][1] for m in seeds])),
         tokens_per_second=tokens / seconds,
@@ -155,7 +155,7 @@ def buckets(longest: int) -> list[int]:
     return sorted({0, longest, *(round(2 ** (k / 2)) for k in halves if 2 ** (k / 2) < longest)})
 
 
-def by_bucket(nats: Floats, others: Floats, edges: Sequence[int]) -> list[float | None]:
+def bits_by_bucket(nats: Floats, others: Floats, edges: Sequence[int]) -> list[float | None]:
     """nats over others, summed in each bucket of positions; None past the last position of nats."""
     return [float(nats[a:b].sum() / others[a:b].sum()) if b <= len(nats) else None for a, b in pairwise(edges)]
 
@@ -195,8 +195,8 @@ __all__ = [
     "FLAT",
     "EncodingResult",
     "Kind",
+    "bits_by_bucket",
     "buckets",
-    "by_bucket",
     "holds_until",
     "kind_of",
     "mean",

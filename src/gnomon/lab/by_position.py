@@ -13,7 +13,7 @@ import numpy as np
 from gnomon.data import Corpus, Tokenizer
 from gnomon.data.store import Ints
 from gnomon.errors import BadInput, BadValue
-from gnomon.lab.protocols import Floats, nats_per_token, possible
+from gnomon.lab.protocols import Floats, has_positions, nats_per_token
 from gnomon.models import DecoderOnly
 from gnomon.train.measure import Measure, ratio
 
@@ -59,7 +59,7 @@ def by_position(model: DecoderOnly, rows: Ints, on_document: Callable[[], object
     """The stretches of rows (n, length + 1), as far as the model has positions for them; `on_document` is called after
     each row."""
     length = rows.shape[1] - 1
-    reach = length if possible(model, length) else _reach(model, length)
+    reach = length if has_positions(model, length) else _reach(model, length)
     each: list[Floats] = []
     for row in rows[:, : reach + 1]:
         each.append(nats_per_token(model, row[None], reach))
@@ -90,7 +90,7 @@ def _reach(model: DecoderOnly, length: int) -> int:
     low, high = 0, length
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if possible(model, middle) else (low, middle - 1)
+        low, high = (middle, high) if has_positions(model, middle) else (low, middle - 1)
     return low
 
 

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from gnomon.data import locked
+from gnomon.data import lock_folder
 from gnomon.data.corpus import STDLIB
 from gnomon.embed.input import Combine
 from gnomon.glossary import words
@@ -86,7 +86,7 @@ def experiment(
     with ExitStack() as stack:
         if folder is None:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="gnomon-lab-"))
-        stack.enter_context(locked(folder))
+        stack.enter_context(lock_folder(folder))
         return perform(
             prepare(settings, corpus, Path(folder), quiet),
             executor_for("processes", workers, settings.device),

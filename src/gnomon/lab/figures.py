@@ -69,7 +69,7 @@ def extrapolation(report: LabReport, size: tuple[float, float] = WIDE, lang: str
         _line(report, row, [(n, b.value) for n, b in zip(lengths, row.bits, strict=True) if b is not None], size[0])
         for row in report.rows
     ]
-    with _drawing():
+    with _plot_settings():
         figure, axes = _canvas(
             report,
             size,
@@ -101,7 +101,7 @@ def by_position(report: LabReport, size: tuple[float, float] = WIDE, lang: str =
     """Bits per byte by position within one long window."""
     w, L, longest = words("lab", lang), report.settings.train_length, report.settings.lengths[-1]
     lines = [_line(report, row, _curve(report, row), size[0]) for row in report.rows]
-    with _drawing():
+    with _plot_settings():
         figure, axes = _canvas(report, size, 2.2, w("positions_title", trained=L), w("positions_note", longest=longest))
         for line in lines:
             axes.plot(line.x, line.y, color=line.colour, marker=line.marker, markersize=3.2, lw=1.7, zorder=3)
@@ -114,12 +114,12 @@ def by_position(report: LabReport, size: tuple[float, float] = WIDE, lang: str =
         return figure
 
 
-def paint(report: LabReport, row: EncodingResult) -> str:
+def colour_of(report: LabReport, row: EncodingResult) -> str:
     """The colour of an encoding for a page, whose style has one for a light ground and one for a dark one."""
-    return _VARIABLES[look(report, row)[0]]
+    return _VARIABLES[style_of(report, row)[0]]
 
 
-def look(report: LabReport, row: EncodingResult) -> tuple[str, str]:
+def style_of(report: LabReport, row: EncodingResult) -> tuple[str, str]:
     """Colour and marker of an encoding: the well-known keep theirs, others share what is left."""
     others = [r.label for r in report.rows if r.label not in KNOWN]
     taken = {KNOWN[r.label] for r in report.rows if r.label in KNOWN}
@@ -132,7 +132,7 @@ def look(report: LabReport, row: EncodingResult) -> tuple[str, str]:
 
 
 def _line(report: LabReport, row: EncodingResult, points: Sequence[tuple[float, float]], width: float) -> PlotLine:
-    return PlotLine(_short(row.label, width), [x for x, _ in points], [y for _, y in points], *look(report, row))
+    return PlotLine(_short(row.label, width), [x for x, _ in points], [y for _, y in points], *style_of(report, row))
 
 
 def _curve(report: LabReport, row: EncodingResult) -> list[tuple[float, float]]:
@@ -142,7 +142,7 @@ def _curve(report: LabReport, row: EncodingResult) -> list[tuple[float, float]]:
 
 
 @contextmanager
-def _drawing() -> Iterator[None]:
+def _plot_settings() -> Iterator[None]:
     from matplotlib import rc_context
 
     with rc_context(_SETTINGS):
@@ -186,7 +186,7 @@ def _finish(axes: "Axes", lines: Sequence[PlotLine], x_label: str, trigram: floa
     axes.axhline(trigram, color=MUTED, lw=1.2, ls=(0, (5, 3)), zorder=1)
     end = max(line.x[-1] for line in lines)
     late = sorted((line for line in lines if line.x[-1] > 0.6 * end), key=lambda line: line.y[-1])
-    for line, y in zip(late, _apart([line.y[-1] for line in late], axes.get_ylim()), strict=True):
+    for line, y in zip(late, _spread([line.y[-1] for line in late], axes.get_ylim()), strict=True):
         _write(axes, line.name, line.colour, (end, y), ((9.0, 0.0), "left", "center"))
     drawn = [point for line in lines for point in _dense(line)]
     for line in lines:
@@ -272,7 +272,7 @@ def _dense(line: PlotLine) -> list[tuple[float, float]]:
     return found
 
 
-def _apart(ends: Sequence[float], limits: tuple[float, float]) -> list[float]:
+def _spread(ends: Sequence[float], limits: tuple[float, float]) -> list[float]:
     """Heights for names at the sorted ends of lines, moved apart where they would overlap."""
     gap = 0.055 * (limits[1] - limits[0])
     places: list[float] = []
@@ -288,7 +288,7 @@ def _apart(ends: Sequence[float], limits: tuple[float, float]) -> list[float]:
 
 def png(figure: "Figure") -> bytes:
     """The picture as a PNG file."""
-    return _rendered(figure, "png", {})
+    return _render(figure, "png", {})
 
 
 def svg(figure: "Figure", prefix: str) -> str:
@@ -296,18 +296,18 @@ def svg(figure: "Figure", prefix: str) -> str:
 
     Its colours are the page's variables, so that they follow a dark ground.
     """
-    text = _rendered(figure, "svg", {"Date": None}).decode()
+    text = _render(figure, "svg", {"Date": None}).decode()
     text = text[text.index("<svg") :]
     text = re.sub("|".join(_VARIABLES), lambda found: _VARIABLES[found[0]], text)
     text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}", text)
     return re.sub(r' (width|height)="[\d.]+pt"', "", text, count=2)  # the page says how wide
 
 
-def _rendered(figure: "Figure", kind: str, metadata: dict[str, Any]) -> bytes:
+def _render(figure: "Figure", kind: str, metadata: dict[str, Any]) -> bytes:
     out = io.BytesIO()
-    with _drawing():
+    with _plot_settings():
         figure.savefig(out, format=kind, dpi=160, metadata=metadata)
     return out.getvalue()
 
 
-__all__ = ["NARROW", "WIDE", "by_position", "extrapolation", "look", "paint", "png", "svg"]
+__all__ = ["NARROW", "WIDE", "by_position", "colour_of", "extrapolation", "png", "style_of", "svg"]

@@ -10,7 +10,7 @@ from gnomon.glossary import Words
 from gnomon.lab.analysis import kind_of
 from gnomon.lab.prepare import Lab
 from gnomon.lab.settings import LabSettings, Trial
-from gnomon.lab.summary import listed, percent
+from gnomon.lab.summary import list_encodings, percent
 from gnomon.lab.trial import TrialResult
 
 
@@ -44,7 +44,7 @@ class LiveTable:
 
     def taken(self, labels: Iterable[str]) -> str:
         """What an earlier call has finished."""
-        return self.w("taken", folder=self.lab.folder, names=listed(labels, self.w))
+        return self.w("taken", folder=self.lab.folder, names=list_encodings(labels, self.w))
 
     def _line(self, label: str, cells: Sequence[str]) -> str:
         return "  ".join([label.ljust(self.labels), *map(str.rjust, cells, self.widths)])

@@ -3,11 +3,11 @@
 from gnomon.lab.figures import by_position, extrapolation, png
 from gnomon.lab.page import page
 from gnomon.lab.report import WRITERS, LabReport
-from gnomon.lab.table import written
+from gnomon.lab.table import text_tables
 
 
 def _table(report: LabReport, lang: str = "en", colour: bool = False) -> bytes:
-    return (written(report, colour, lang) + "\n").encode()
+    return (text_tables(report, colour, lang) + "\n").encode()
 
 
 def _extrapolation(report: LabReport, lang: str = "en") -> bytes:

@@ -5,11 +5,11 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from gnomon.glossary import Words, translated, words
+from gnomon.glossary import Words, translate, words
 from gnomon.lab.analysis import FLAT, EncodingResult
-from gnomon.lab.figures import NARROW, WIDE, by_position, extrapolation, paint, svg
+from gnomon.lab.figures import NARROW, WIDE, by_position, colour_of, extrapolation, svg
 from gnomon.lab.report import LabReport
-from gnomon.lab.summary import comparison, facts, listed, percents, summary, verdict, whole
+from gnomon.lab.summary import comparison, facts, list_encodings, percents, summary, verdict, whole_percent
 from gnomon.lab.table import costs
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def page(report: LabReport, lang: str = "en") -> str:
         ),
         _tag("h2", w("h_costs")),
         _table(costs(report, w)),
-        _tag("p", w("costs_note", trained=L, first=longest - L, last=longest - 1, flat=whole(FLAT)), "note"),
+        _tag("p", w("costs_note", trained=L, first=longest - L, last=longest - 1, flat=whole_percent(FLAT)), "note"),
         *_sample(report, w),
         _tag("h2", w("h_done")),
         *(_tag("p", text) for text in _method(report, w)),
@@ -82,7 +82,7 @@ def _rows(cells: Sequence[Sequence[str]]) -> str:
 
 
 def _dot(report: LabReport, row: EncodingResult) -> str:
-    return f'<span class=dot style="background:{paint(report, row)}"></span>'
+    return f'<span class=dot style="background:{colour_of(report, row)}"></span>'
 
 
 def _kind(row: EncodingResult, w: Words) -> str:
@@ -125,7 +125,7 @@ def _sample(report: LabReport, w: Words) -> list[str]:
     if report.sample is None:
         return []
     s = report.sample
-    text = w("sample", prompt=s.prompt, label=listed([s.label], w))
+    text = w("sample", prompt=s.prompt, label=list_encodings([s.label], w))
     return [_tag("h2", w("h_sample")), _tag("p", text), _tag("pre", s.prompt + s.text)]
 
 
@@ -153,14 +153,14 @@ def _facts(report: LabReport, w: Words) -> str:
     seeds = str(s.seed) if s.seeds == 1 else w("seeds", first=str(s.seed), last=str(s.seed + s.seeds - 1))
     rates = [w.number(s.train.lr, "g"), *(f"{name} {w.number(lr, 'g')}" for name, lr in s.train.lr_of.items())]
     seconds = {
-        w("seconds_in_all") if name == "total" else w("seconds_to", what=translated(name, w.lang)): w.number(t, ".0f")
+        w("seconds_in_all") if name == "total" else w("seconds_to", what=translate(name, w.lang)): w.number(t, ".0f")
         for name, t in report.about["seconds"].items()
     }
     facts = {
         w("sha256"): report.about["corpus"]["sha256"],
         w("seed"): seeds,
         w("learning_rate"): "; ".join(rates),
-        **{translated(name, w.lang): str(value) for name, value in report.about["machine"].items()},
+        **{translate(name, w.lang): str(value) for name, value in report.about["machine"].items()},
         **seconds,
         w("tokens_per_second"): "; ".join(
             f"{row.label} {w.number(round(row.tokens_per_second))}" for row in report.rows

@@ -22,7 +22,7 @@ from torch.nn import functional as F
 from gnomon.data import TokenStore, long_documents
 from gnomon.data.store import Ints
 from gnomon.errors import BadInput, BadValue
-from gnomon.generate import evaluating
+from gnomon.generate import evaluation_mode
 from gnomon.layout import Layout
 from gnomon.models import DecoderOnly
 from gnomon.shapes import Float, Int
@@ -133,7 +133,7 @@ def _too_short(store: TokenStore, train_length: int, factors: Sequence[int]) -> 
 # ------------------------------------------------------------------ measuring
 
 
-def possible(model: DecoderOnly, length: int, shift: int = 0) -> bool:
+def has_positions(model: DecoderOnly, length: int, shift: int = 0) -> bool:
     """Whether the model's encoding has a meaning at these positions; a learned table ends somewhere."""
     try:
         model.check(_placed(length, shift))
@@ -142,7 +142,7 @@ def possible(model: DecoderOnly, length: int, shift: int = 0) -> bool:
     return True
 
 
-def surprise(model: DecoderOnly, targets: Targets, length: int, shift: int = 0) -> Floats:
+def document_nats(model: DecoderOnly, targets: Targets, length: int, shift: int = 0) -> Floats:
     """(documents,) nats that the model pays for each document's targets, given `length` tokens in front of them.
 
     `shift` places the same tokens at positions shift .. shift + length - 1.
@@ -155,7 +155,7 @@ def surprise(model: DecoderOnly, targets: Targets, length: int, shift: int = 0) 
     return targets.by_document(nats)
 
 
-def in_one_piece(model: DecoderOnly, targets: Targets, length: int) -> Floats:
+def nats_by_position(model: DecoderOnly, targets: Targets, length: int) -> Floats:
     """(blocks, length) nats at each position of the targets' windows, cut to their first `length` tokens. Whole windows
     end in the targets: `targets.of(read)` is then the surprise at the longest length, without reading them twice."""
     return nats_per_token(model, targets.windows[:, : length + 1], length)
@@ -181,7 +181,7 @@ def nats_per_token(model: DecoderOnly, rows: Ints, last: int, shift: int = 0) ->
     """(B, last) nats for the last tokens of rows (B, length + 1), without dropout; the model stays in its mode."""
     device, length = next(model.parameters()).device, rows.shape[1] - 1
     at = _placed(length, shift).to(device)
-    with evaluating(model):
+    with evaluation_mode(model):
         parts = [
             _nats(model, torch.from_numpy(rows[i : i + many]).to(device), last, at)
             for many in [max(1, BATCH_TOKENS // length)]
@@ -204,4 +204,12 @@ def _placed(length: int, shift: int) -> Layout:
     return Layout.dense(1, shift).then(length) if shift else Layout.dense(1, length)
 
 
-__all__ = ["Targets", "choose_targets", "far_attention", "in_one_piece", "nats_per_token", "possible", "surprise"]
+__all__ = [
+    "Targets",
+    "choose_targets",
+    "document_nats",
+    "far_attention",
+    "has_positions",
+    "nats_by_position",
+    "nats_per_token",
+]

@@ -94,7 +94,7 @@ class LabReport:
             "settings": self.settings.to_dict(),
             "rows": [self._row(row) for row in self.rows],
         }
-        return json.loads(json.dumps(plain, default=_listed))
+        return json.loads(json.dumps(plain, default=_as_lists))
 
     def _row(self, row: EncodingResult) -> dict[str, Any]:
         longest = self.settings.lengths[-1]
@@ -125,7 +125,7 @@ class LabReport:
         return [Path(folder) / name for name in files]
 
 
-def _listed(value: Any) -> Any:
+def _as_lists(value: Any) -> Any:
     """What asdict leaves: arrays."""
     return value.tolist()
 

@@ -22,7 +22,7 @@ PUBLISHED = ("alibi", "rope", "t5", "sinusoidal", "none", "learned")
 ALL = "all"  #: stands for the standard grid where encodings are listed
 
 
-def standard() -> tuple[str, ...]:
+def standard_encodings() -> tuple[str, ...]:
     """The standard grid: every known encoding that text alone is enough for, the six of PUBLISHED first. Those of your
     own are in it, where a model's sizes are enough to build them."""
     fit = [name for name in names() if encoding(name).for_text and parameters(encoding(name)) is not None]
@@ -81,7 +81,7 @@ class LabSettings:
     train: Recipe = field(default_factory=Recipe)
 
     def __post_init__(self) -> None:
-        listed = [standard() if text == ALL else (text,) for text in self.positions]
+        listed = [standard_encodings() if text == ALL else (text,) for text in self.positions]
         object.__setattr__(self, "positions", tuple(dict.fromkeys(text for texts in listed for text in texts)))
         for name, least in {"train_length": 4, "seeds": 1, "blocks": 1, "threads": 1}.items():
             if getattr(self, name) < least:
@@ -179,4 +179,15 @@ def as_texts(positions: Sequence[str | Spec]) -> tuple[str, ...]:
     return tuple(as_text(position) for position in positions)
 
 
-__all__ = ["ALL", "PUBLISHED", "LabSettings", "Recipe", "Size", "Trial", "as_texts", "parse_list", "split", "standard"]
+__all__ = [
+    "ALL",
+    "PUBLISHED",
+    "LabSettings",
+    "Recipe",
+    "Size",
+    "Trial",
+    "as_texts",
+    "parse_list",
+    "split",
+    "standard_encodings",
+]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from gnomon.glossary import Words, numeral, translated, words
+from gnomon.glossary import Words, numeral, translate, words
 from gnomon.lab.analysis import BREAKS, FLAT, EncodingResult, Kind, holds_until, published_kind
 from gnomon.lab.bootstrap import Interval
 from gnomon.lab.published import CURVES
@@ -31,18 +31,18 @@ def _signed(share: float, w: Words) -> str:
     return w.number(100 * share, "+.1f").replace("-", "−")
 
 
-def whole(share: float) -> str:
+def whole_percent(share: float) -> str:
     """A share in whole percent: 5 %."""
     return numeral(share, ".0%")
 
 
-def ranked(places: tuple[Place, ...]) -> str:
+def rank(places: tuple[Place, ...]) -> str:
     """An order as text: `alibi < t5 ≈ rope`, where ≈ joins neighbours whose order the documents do not settle."""
     parts = [place.label + (" < " if place.sure else " ≈ ") for place in places[:-1]]
     return "".join(parts) + (places[-1].label if places else "")
 
 
-def listed(labels: Iterable[str], w: Words = ENGLISH) -> str:
+def list_encodings(labels: Iterable[str], w: Words = ENGLISH) -> str:
     """Encodings in a sentence, in which the one that is called none must not read as nothing."""
     return ", ".join(w("none") if label == "none" else label for label in labels)
 
@@ -73,7 +73,7 @@ def facts(report: LabReport, row: EncodingResult, w: Words = ENGLISH) -> list[st
         same = abs(row.shifted.value) < 5e-4
         found.append(w("moved_same", **where) if same else w("moved", **where, change=percents(row.shifted, w)))
     if row.far is not None and longest > L:
-        found.append(w("far", longest=longest, share=whole(row.far), trained=L))
+        found.append(w("far", longest=longest, share=whole_percent(row.far), trained=L))
     if len(row.by_seed) > 1:
         found.append(w("by_seed", pairs="; ".join(_ends(bits, w) for bits in row.by_seed)))
     return found
@@ -83,7 +83,7 @@ def _holds(report: LabReport, row: EncodingResult, w: Words) -> str:
     """How far its loss by position stays what it was."""
     L, longest = report.settings.train_length, report.settings.lengths[-1]
     until = holds_until(row, report.edges, L)
-    start = {"flat": whole(FLAT), "trained": L}
+    start = {"flat": whole_percent(FLAT), "trained": L}
     if until is None:
         return w("holds_to_the_end", **start, longest=longest)
     if until == L:
@@ -100,10 +100,10 @@ def comparison(report: LabReport, row: EncodingResult, w: Words = ENGLISH) -> li
     """How the curve compares with what is published about the encoding, and what may explain a difference."""
     factor = report.settings.lengths[-1] / report.settings.train_length
     theirs = published_kind(row.name, factor)
-    sentences = [w("expected", extrapolation=translated(row.extrapolation, w.lang))] if row.extrapolation else []
+    sentences = [w("expected", extrapolation=translate(row.extrapolation, w.lang))] if row.extrapolation else []
     if row.name in CURVES:
         near, increase = CURVES[row.name].nearest(factor)
-        source = translated(CURVES[row.name].source, w.lang)
+        source = translate(CURVES[row.name].source, w.lang)
         sentences.append(w("published", increase=percent(increase, w), times=near, source=source))
     if theirs is None or factor == 1:
         return sentences
@@ -120,7 +120,7 @@ def reasons(report: LabReport, row: EncodingResult, theirs: Kind, w: Words = ENG
         return [w("too_little", margin=percent(margin, w))]
     milder = row.increase[-1] is not None and KINDS.index(row.kind) < KINDS.index(theirs)
     if milder and gain is not None and gain < 0.1:
-        return [w("little_context", gain=whole(gain), **size) if gain >= 0.005 else w("no_context", **size)]
+        return [w("little_context", gain=whole_percent(gain), **size) if gain >= 0.005 else w("no_context", **size)]
     return [w("small", **size)]
 
 
@@ -145,13 +145,20 @@ def disagreements(report: LabReport) -> list[EncodingResult]:
 def summary(report: LabReport, w: Words = ENGLISH) -> list[str]:
     """The whole in a few sentences, one to a line."""
     L, longest = report.settings.train_length, report.settings.lengths[-1]
-    lines = [w("best_trained", trained=L, ranked=ranked(report.ranking[0]))]
+    lines = [w("best_trained", trained=L, ranked=rank(report.ranking[0]))]
     if longest > L:
-        lines.append(w("best_longest", longest=longest, ranked=ranked(report.ranking[-1])))
+        lines.append(w("best_longest", longest=longest, ranked=rank(report.ranking[-1])))
         for kind in KINDS:
             labels = [row.label for row in report.sorted_rows() if row.kind == kind]
             if labels:
-                lines.append(w(f"those_{kind}", flat=whole(FLAT), breaks=whole(BREAKS), names=listed(labels, w)))
+                lines.append(
+                    w(
+                        f"those_{kind}",
+                        flat=whole_percent(FLAT),
+                        breaks=whole_percent(BREAKS),
+                        names=list_encodings(labels, w),
+                    )
+                )
         lines += _agreement(report, w)
     lines.append(_worth(report, w))
     if report.few:
@@ -165,19 +172,31 @@ def _agreement(report: LabReport, w: Words) -> list[str]:
     factor = report.settings.lengths[-1] / report.settings.train_length
     odd = disagreements(report)
     if odd:
-        return [w("other_than_published", names=listed((row.label for row in odd), w))]
+        return [w("other_than_published", names=list_encodings((row.label for row in odd), w))]
     known = [row.label for row in report.sorted_rows() if published_kind(row.name, factor) is not None]
-    return [w("as_published", names=listed(known, w))] if known else []
+    return [w("as_published", names=list_encodings(known, w))] if known else []
 
 
 def _worth(report: LabReport, w: Words) -> str:
     above = [row.label for row in report.sorted_rows() if report.margins[row.label].value > WORTH]
     if not above:
-        return w("worth", least=whole(-max(report.margins[row.label].value for row in report.rows)))
-    return w("not_worth", worth=whole(-WORTH), names=listed(above, w))
+        return w("worth", least=whole_percent(-max(report.margins[row.label].value for row in report.rows)))
+    return w("not_worth", worth=whole_percent(-WORTH), names=list_encodings(above, w))
 
 
 __all__ = [
-    "ENGLISH", "KINDS", "comparison", "disagreements", "facts", "gain_from_context", "listed", "percent", "percents",
-    "ranked", "reasons", "summary", "verdict", "whole",
-]  # fmt: skip
+    "ENGLISH",
+    "KINDS",
+    "comparison",
+    "disagreements",
+    "facts",
+    "gain_from_context",
+    "list_encodings",
+    "percent",
+    "percents",
+    "rank",
+    "reasons",
+    "summary",
+    "verdict",
+    "whole_percent",
+]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from gnomon.glossary import Words, words
 from gnomon.lab.analysis import FLAT, EncodingResult, holds_until
 from gnomon.lab.report import LabReport
-from gnomon.lab.summary import ENGLISH, percent, percents, summary, whole
+from gnomon.lab.summary import ENGLISH, percent, percents, summary, whole_percent
 
 WIDTH = 100  # of the sentences
 CODES = {"flat": "32", "rises": "33", "breaks": "31", "n/a": "2"}  # of ANSI colours
@@ -14,18 +14,18 @@ CODES = {"flat": "32", "rises": "33", "breaks": "31", "n/a": "2"}  # of ANSI col
 Cells = Sequence[str]
 
 
-def written(report: LabReport, colour: bool = False, lang: str = "en") -> str:
+def text_tables(report: LabReport, colour: bool = False, lang: str = "en") -> str:
     """Both tables, the order and the summary."""
     w, L, t = words("lab", lang), report.settings.train_length, report.targets
     parts = [
         _bold(w("table_title", tokens=t["tokens"], documents=t["documents"]), colour),
         w("table_given", trained=L),
         "",
-        *_lined(_bits(report, w), 2, colour, [row.kind for row in report.sorted_rows()]),
+        *_align(_bits(report, w), 2, colour, [row.kind for row in report.sorted_rows()]),
         "",
         _bold(w("costs_title"), colour),
         "",
-        *_lined(costs(report, w), 1, colour),
+        *_align(costs(report, w), 1, colour),
         "",
         *(line for text in summary(report, w) for line in textwrap.wrap(text, WIDTH, subsequent_indent="  ")),
     ]
@@ -38,7 +38,7 @@ def _legend(report: LabReport, w: Words) -> str:
     own = w("legend_own")
     if longest == L:
         return own
-    far = w("legend_far", trained=L, longest=longest, first=longest - L, last=longest - 1, flat=whole(FLAT))
+    far = w("legend_far", trained=L, longest=longest, first=longest - L, last=longest - 1, flat=whole_percent(FLAT))
     return f"{far} {own}"
 
 
@@ -73,22 +73,22 @@ def costs(report: LabReport, w: Words = ENGLISH) -> list[Cells]:
             f"{w.number(row.step_cpu_seconds / cheapest, '.2f')}×",
             percent(report.margins[row.label].value, w),
             w("n/a") if row.shifted is None else percent(row.shifted.value, w),
-            w("n/a") if row.far is None else whole(row.far),
-            _held(report, row, w),
+            w("n/a") if row.far is None else whole_percent(row.far),
+            _crop_comparison(report, row, w),
         ][: len(head)]
         for row in report.sorted_rows()
     ]
     return [head, *cells]
 
 
-def _held(report: LabReport, row: EncodingResult, w: Words) -> str:
+def _crop_comparison(report: LabReport, row: EncodingResult, w: Words) -> str:
     if row.increase[-1] is None:
         return w("its_end", reach=row.reach)
     until = holds_until(row, report.edges, report.settings.train_length)
     return w.number(report.settings.lengths[-1] if until is None else until)
 
 
-def _lined(cells: Sequence[Cells], heads: int, colour: bool, kinds: Sequence[str] = ()) -> list[str]:
+def _align(cells: Sequence[Cells], heads: int, colour: bool, kinds: Sequence[str] = ()) -> list[str]:
     """Cells in columns, the first to the left, the others to the right, a line under the heads; rows in colours."""
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in cells]
@@ -103,4 +103,4 @@ def _bold(text: str, colour: bool) -> str:
     return f"\033[1m{text}\033[0m" if colour else text
 
 
-__all__ = ["costs", "written"]
+__all__ = ["costs", "text_tables"]

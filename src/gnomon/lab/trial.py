@@ -17,7 +17,7 @@ from gnomon.data.files import cache_folder
 from gnomon.device import resolve_device
 from gnomon.errors import BadInput
 from gnomon.lab.cell import Cell, Result, Tell, restored
-from gnomon.lab.protocols import Targets, choose_targets, far_attention, in_one_piece, possible, surprise
+from gnomon.lab.protocols import Targets, choose_targets, document_nats, far_attention, has_positions, nats_by_position
 from gnomon.lab.settings import LabSettings, Trial
 from gnomon.models import DecoderOnly
 from gnomon.positions import PositionEncoding
@@ -181,7 +181,7 @@ def run(cell: TextCell, folder: Path, tell: Tell) -> TrialResult:
     return TrialResult(
         trial=trial,
         parameters=sum(p.numel() for p in model.parameters()),
-        position_parameters=sum(p.numel() for name, p in model.named_parameters() if name in of_position(model)),
+        position_parameters=sum(p.numel() for name, p in model.named_parameters() if name in position_weights(model)),
         first=first,
         measurements=measurements,
         losses=losses,
@@ -207,7 +207,7 @@ def build(settings: LabSettings, trial: Trial, tokenizer: Tokenizer) -> DecoderO
     )  # fmt: skip
 
 
-def of_position(model: DecoderOnly) -> set[str]:
+def position_weights(model: DecoderOnly) -> set[str]:
     """Names of the weights that are there for position: the encodings' own, and what a concatenation needs."""
     modules: dict[str, nn.Module] = {
         name: part for name, part in model.named_modules() if isinstance(part, PositionEncoding)
@@ -220,14 +220,14 @@ def of_position(model: DecoderOnly) -> set[str]:
 def fingerprint(model: nn.Module) -> str:
     """SHA-256 of every weight that is not position's, with its name."""
     assert isinstance(model, DecoderOnly)
-    digest, position = hashlib.sha256(), of_position(model)
-    for name, weight in _named(model):
+    digest, position = hashlib.sha256(), position_weights(model)
+    for name, weight in _named_weights(model):
         if name not in position:
             digest.update(name.encode() + weight.detach().cpu().numpy().tobytes())
     return digest.hexdigest()
 
 
-def _named(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
+def _named_weights(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
     yield from sorted(model.named_parameters())
 
 
@@ -262,20 +262,22 @@ def measure(model: DecoderOnly, targets: Targets, settings: LabSettings) -> Meas
     """Everything that is measured of a trained model."""
     lengths = settings.lengths
     L, longest = lengths[0], lengths[-1]
-    reach = max(n for n in lengths if possible(model, n))
-    read = in_one_piece(model, targets, reach)
+    reach = max(n for n in lengths if has_positions(model, n))
+    read = nats_by_position(model, targets, reach)
 
     def nats(n: int) -> list[float] | None:
-        if not possible(model, n):
+        if not has_positions(model, n):
             return None
-        paid: list[float] = (targets.of(read) if n == longest else surprise(model, targets, n)).tolist()
+        paid: list[float] = (targets.of(read) if n == longest else document_nats(model, targets, n)).tolist()
         return paid
 
     return Measurements(
         nats=[nats(n) for n in lengths],
-        shifted=surprise(model, targets, L, longest - L).tolist() if possible(model, L, longest - L) else None,
+        shifted=document_nats(model, targets, L, longest - L).tolist()
+        if has_positions(model, L, longest - L)
+        else None,
         by_position=read.sum(0).tolist(),
-        far=far_attention(model, targets, L) if possible(model, longest) else None,
+        far=far_attention(model, targets, L) if has_positions(model, longest) else None,
     )
 
 
@@ -287,7 +289,7 @@ __all__ = [
     "build",
     "fingerprint",
     "measure",
-    "of_position",
+    "position_weights",
     "run",
     "train",
 ]

@@ -15,7 +15,7 @@ from gnomon.kinds import Setting
 from gnomon.models.model_settings import Architecture, ModelSettings, Sizes
 from gnomon.positions import NoPE, PositionIds, Spec, get
 from gnomon.positions.registry import parse_list
-from gnomon.settings import explained, kinds_of
+from gnomon.settings import help_text, kinds_of
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class ModelConfig(ModelSettings):
         return cls(**{**both_ways, **data})
 
 
-ModelConfig.__doc__ = f"{ModelConfig.__doc__}\n\n{explained(ModelConfig)}"  # its first line stays: it heads its fields
+ModelConfig.__doc__ = f"{ModelConfig.__doc__}\n\n{help_text(ModelConfig)}"  # its first line stays: it heads its fields
 
 
 def _check_position(c: ModelConfig) -> None:

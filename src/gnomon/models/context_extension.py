@@ -6,11 +6,11 @@ from typing import Any
 
 from gnomon.available_memory import room_for
 from gnomon.embed import InputEmbedding
-from gnomon.errors import BadValue, checked, unknown
+from gnomon.errors import BadValue, check_arguments, unknown
 from gnomon.glossary import message
 from gnomon.models.config import ModelConfig
 from gnomon.models.model import Model
-from gnomon.models.position_change import PositionChange, rebuilt
+from gnomon.models.position_change import PositionChange, rebuild
 from gnomon.models.snapshot import snapshot
 from gnomon.positions import Learned, Spec
 from gnomon.positions.scaling import SCALINGS
@@ -19,7 +19,7 @@ ROPE_METHODS = tuple(kind for kind in SCALINGS if kind not in ("longrope", "prop
 TABLE_METHODS = ("interpolate", "tile", "zero")
 
 
-@checked
+@check_arguments
 def extend(model: Model, to: int, method: str, trained: int | None = None, **options: Any) -> PositionChange:
     """The model with positions up to `to` tokens, `to / trained` times as far as it was trained.
 
@@ -37,19 +37,19 @@ def extend(model: Model, to: int, method: str, trained: int | None = None, **opt
     old = snapshot(model).config
     specs = old.position if isinstance(old.position, tuple) else (old.position,)
     if any(spec.name == "learned" for spec in specs):
-        return _grown(model, old, to, method)
+        return _grow(model, old, to, method)
     if not any(spec.name == "rope" for spec in specs):
         found = " and ".join(sorted({spec.name for spec in specs}))
         raise BadValue(f"{found} has no length to scale: measure how far the model reads, or retrofit another encoding")
-    far = _seeing_far(old)
-    scaled = [_scaled(spec, to / trained, method, trained, options) if spec in far else spec for spec in specs]
+    far = _global_encodings(old)
+    scaled = [_scale(spec, to / trained, method, trained, options) if spec in far else spec for spec in specs]
     position = tuple(scaled) if isinstance(old.position, tuple) else scaled[0]
     config = replace(old, position=position, max_positions=to)
     key = "scaled_by_length" if method == "dynamic" else "scaled"
-    return rebuilt(model, config, [message("position_change", key, to=to, method=method, trained=trained)])
+    return rebuild(model, config, [message("position_change", key, to=to, method=method, trained=trained)])
 
 
-def _seeing_far(config: ModelConfig) -> list[Spec]:
+def _global_encodings(config: ModelConfig) -> list[Spec]:
     """The encodings of layers that see all of a text, or where there are none, of all layers: what only layers with a
     window have never meets a longer distance, so it stays as it was trained (Gemma 3)."""
     layers = list(zip(config.per_layer(config.n_layers), config.windows(config.n_layers), strict=True))
@@ -57,7 +57,7 @@ def _seeing_far(config: ModelConfig) -> list[Spec]:
     return far or [spec for spec, _ in layers]
 
 
-def _scaled(spec: Spec, factor: float, method: str, trained: int, options: Mapping[str, Any]) -> Spec:
+def _scale(spec: Spec, factor: float, method: str, trained: int, options: Mapping[str, Any]) -> Spec:
     if spec.name != "rope":
         return spec
     if method not in ROPE_METHODS:
@@ -70,7 +70,7 @@ def _scaled(spec: Spec, factor: float, method: str, trained: int, options: Mappi
     return replace(spec, options={**spec.options, "scaling": scaling})
 
 
-def _grown(model: Model, old: ModelConfig, to: int, method: str) -> PositionChange:
+def _grow(model: Model, old: ModelConfig, to: int, method: str) -> PositionChange:
     if method not in TABLE_METHODS:
         raise unknown("way to grow a learned table", method, TABLE_METHODS)
     room_for(8 * to * model.config.d_model, f"a table of {to} positions", "give less")
@@ -83,7 +83,7 @@ def _grown(model: Model, old: ModelConfig, to: int, method: str) -> PositionChan
         if isinstance(table, Learned)
     }
     note = message("position_change", "rows_moved" if method == "interpolate" else "rows_stay")
-    return rebuilt(model, replace(old, max_positions=to), [note], longer)
+    return rebuild(model, replace(old, max_positions=to), [note], longer)
 
 
 __all__ = ["ROPE_METHODS", "TABLE_METHODS", "extend"]

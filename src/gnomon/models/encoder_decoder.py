@@ -7,7 +7,7 @@ from gnomon.embed import InputEmbedding, InputLayer
 from gnomon.errors import BadValue
 from gnomon.layout import Layout
 from gnomon.models.config import ModelConfig
-from gnomon.models.encoder_only import must_see_order
+from gnomon.models.encoder_only import warn_without_order
 from gnomon.models.heads import head_for
 from gnomon.models.inputs import resolve_layout
 from gnomon.models.model import input_embedding, input_layer
@@ -32,7 +32,7 @@ class EncoderDecoder(Writer):
         """The parts, in the order in which their weights are drawn."""
         if not config.causal:
             raise BadValue("a decoder writes one token after another and sees back only: leave causal=False out")
-        must_see_order(config)
+        warn_without_order(config)
         self.input = input_layer(config)
         own = config.source_vocab_size
         if own is not None:

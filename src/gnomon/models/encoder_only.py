@@ -26,7 +26,7 @@ class EncoderOnly(Model):
         """The parts, in the order in which their weights are drawn."""
         if config.causal:
             raise BadValue("an encoder sees both ways: leave causal=True out, or take a DecoderOnly")
-        must_see_order(config)
+        warn_without_order(config)
         self.input = input_layer(config)
         self.stack = Stack(config, config.per_layer(config.n_layers), causal=False)
         self.head = HEADS[config.head](config, self.input)
@@ -51,7 +51,7 @@ class EncoderOnly(Model):
             yield self.input.position
 
 
-def must_see_order(config: ModelConfig) -> None:
+def warn_without_order(config: ModelConfig) -> None:
     """Warn where nothing in a bidirectional stack tells order."""
     if all(spec.name == "none" for spec in config.specs):
         warnings.warn(
@@ -61,4 +61,4 @@ def must_see_order(config: ModelConfig) -> None:
         )
 
 
-__all__ = ["EncoderOnly", "must_see_order"]
+__all__ = ["EncoderOnly", "warn_without_order"]

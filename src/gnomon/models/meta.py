@@ -14,7 +14,7 @@ from gnomon.models.model import Model
 _DRAWS = (nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_, Tensor.normal_, Tensor.uniform_)
 
 
-def on_meta(config: ModelConfig) -> Model:
+def build_on_meta(config: ModelConfig) -> Model:
     """A model of this config without memory, in eval mode, and torch's random state left where it was."""
     try:
         with torch.random.fork_rng(devices=[]), torch.device("meta"), _Undrawn():
@@ -35,4 +35,4 @@ class _Undrawn(TorchFunctionMode):
         return (args[0] if args else given["tensor"]) if func in _DRAWS else func(*args, **given)
 
 
-__all__ = ["on_meta"]
+__all__ = ["build_on_meta"]

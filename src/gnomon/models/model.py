@@ -17,7 +17,7 @@ from gnomon.models.config import ModelConfig
 from gnomon.models.heads import Head, TokenHead
 from gnomon.models.model_settings import ModelSettings
 from gnomon.models.presets import preset
-from gnomon.models.signature import OfTheClass, documented
+from gnomon.models.signature import OfTheClass, document_settings
 from gnomon.models.stack import Stack
 from gnomon.positions import PositionEncoding
 from gnomon.settings import takes
@@ -57,7 +57,7 @@ class Model(nn.Module):
         """help() also explains them."""
         super().__init_subclass__(**given)
         if cls.__init__ is Model.__init__ and cls.__doc__ and not hasattr(cls.build, "__isabstractmethod__"):
-            cls.__doc__ = documented(cls.__doc__)
+            cls.__doc__ = document_settings(cls.__doc__)
 
     @abstractmethod
     def build(self, config: ModelConfig) -> None:

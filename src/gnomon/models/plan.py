@@ -13,7 +13,7 @@ from gnomon.attention.multihead import head_width
 from gnomon.errors import must_be
 from gnomon.models.architectures import build
 from gnomon.models.config import ModelConfig
-from gnomon.models.presets import overlaid, preset
+from gnomon.models.presets import merge_settings, preset
 from gnomon.models.stack import Stack
 
 #: part -> a piece of the parameter's name that tells it; the first that fits
@@ -99,7 +99,7 @@ def plan(config: ModelConfig | str, **changes: Any) -> Plan:
     if isinstance(config, str):
         config = preset(config, **changes)
     elif changes:
-        config = ModelConfig.from_dict(overlaid(config.to_dict(), changes))
+        config = ModelConfig.from_dict(merge_settings(config.to_dict(), changes))
     counts = {tied: _count(replace(config, tied=tied)) for tied in (True, False)}
     parts = counts[config.tied]
     tied, untied = (sum(counts[tied].values()) for tied in (True, False))

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from gnomon.errors import BadValue, checked
+from gnomon.errors import BadValue, check_arguments
 from gnomon.glossary import message
 from gnomon.models.architectures import build
 from gnomon.models.config import ModelConfig, as_position
@@ -35,7 +35,7 @@ class PositionChange:
     notes: list[str] = field(default_factory=list)
 
 
-@checked
+@check_arguments
 def retrofit(model: Model, position: Any, max_positions: int | None = None) -> PositionChange:
     """The model under another encoding: a name, `positions.get(...)`, or a list with one per layer.
 
@@ -47,10 +47,10 @@ def retrofit(model: Model, position: Any, max_positions: int | None = None) -> P
     notes: list[str] = [message("position_change", "train")]
     if config.at_input.name == "none" and model.config.at_input.name != "none":
         notes.insert(0, message("position_change", "removed", name=model.config.at_input.name))
-    return rebuilt(model, config, notes)
+    return rebuild(model, config, notes)
 
 
-def rebuilt(
+def rebuild(
     model: Model, config: ModelConfig, notes: list[str], changed: Mapping[str, torch.Tensor] | None = None
 ) -> PositionChange:
     """A new model of `config` with all of the old weights that it has a place for, and the `changed` ones."""
@@ -87,4 +87,4 @@ def _of_other_encodings(old: Model, new: Model) -> set[str]:
     return {f"{name}.{key}" for name, part in changed for key, _ in part.named_parameters()}
 
 
-__all__ = ["PositionChange", "rebuilt", "retrofit"]
+__all__ = ["PositionChange", "rebuild", "retrofit"]

@@ -44,15 +44,15 @@ def position_cost(cls: type[PositionEncoding]) -> PositionCost | None:
     """Counted on this machine, without a clock; None for an encoding that sizes alone are not enough to build."""
     if parameters(cls) is None:
         return None
-    reading, writing, cached, kernel = _counted(Spec(cls))
-    base_reading, base_writing, base_cached, _ = _counted(Spec(NoPE))
+    reading, writing, cached, kernel = _count(Spec(cls))
+    base_reading, base_writing, base_cached, _ = _count(Spec(NoPE))
     added = (reading - base_reading, writing - base_writing)
     shares = (reading / base_reading - 1, writing / base_writing - 1)
     return PositionCost(parameters(cls), *added, *shares, cached, base_cached, kernel)
 
 
 @torch.no_grad()
-def _counted(spec: Spec) -> tuple[float, float, float, str]:
+def _count(spec: Spec) -> tuple[float, float, float, str]:
     """Operations a token of reading LENGTH of them and of writing the next, bytes cached a token, and the kernel."""
     d_model, n_heads, most = SIZES["d_model"], SIZES["n_heads"], SIZES["max_positions"]
     model = DecoderOnly(2, d_model, 1, n_heads, position=spec, max_positions=most).eval()

@@ -40,10 +40,10 @@ def preset(name: str, /, **changes: Any) -> ModelConfig:
     must_be("name", name, str, "such as 'mini-gpt'")
     if name not in PRESETS:
         raise unknown("preset", name, PRESETS)
-    return ModelConfig.from_dict(overlaid(PRESETS[name], changes))
+    return ModelConfig.from_dict(merge_settings(PRESETS[name], changes))
 
 
-def overlaid(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+def merge_settings(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Settings with `changes` laid over them. Options of a position that have no name are those of the base's."""
     position = changes.get("position")
     if not isinstance(position, Mapping) or not position or "name" in position:
@@ -58,4 +58,4 @@ def presets() -> dict[str, ModelConfig]:
     return {name: preset(name) for name in PRESETS}
 
 
-__all__ = ["PRESETS", "overlaid", "preset", "presets"]
+__all__ = ["PRESETS", "merge_settings", "preset", "presets"]

@@ -27,11 +27,11 @@ def history(
         return None
     if cache.history is not None:
         before, held = cache.history
-        ids, at = torch.cat([before, ids], 1), grown(held, at)
+        ids, at = torch.cat([before, ids], 1), extend_layout(held, at)
     return ids, at if by_text is None else by_text.read(ids, at)
 
 
-def grown(held: Layout, at: Layout) -> Layout:
+def extend_layout(held: Layout, at: Layout) -> Layout:
     """Both layouts side by side; tokens of a text that goes on are told its new length."""
     both = held.cat(at)
     if both.kind == "dense":
@@ -43,7 +43,7 @@ def grown(held: Layout, at: Layout) -> Layout:
     return replace(both, length=torch.where(goes_on, length, both.length))
 
 
-def outgrown(cache: Cache, now: Layout, encodings: Iterable[PositionEncoding]) -> bool:
+def is_outdated(cache: Cache, now: Layout, encodings: Iterable[PositionEncoding]) -> bool:
     """Whether some held token's position, or its table of positions, is another one now than when it was read."""
     if cache.history is None:
         return False
@@ -58,4 +58,4 @@ def outgrown(cache: Cache, now: Layout, encodings: Iterable[PositionEncoding]) -
     return False
 
 
-__all__ = ["grown", "history", "outgrown"]
+__all__ = ["extend_layout", "history", "is_outdated"]

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from gnomon.models.model_settings import ModelSettings
-from gnomon.settings import explained, parameters_of
+from gnomon.settings import help_text, parameters_of
 
 
 @cache
@@ -19,9 +19,9 @@ def settings_of(architecture: str) -> inspect.Signature:
     return inspect.Signature([p.replace(default=other.get(p.name, p.default)) for p in parameters])
 
 
-def documented(doc: str) -> str:
+def document_settings(doc: str) -> str:
     """A class's docstring with what each setting means after it."""
-    return f"{inspect.cleandoc(doc)}\n\n{explained(ModelSettings)}"
+    return f"{inspect.cleandoc(doc)}\n\n{help_text(ModelSettings)}"
 
 
 class OfTheClass:
@@ -37,4 +37,4 @@ class OfTheClass:
         return settings_of(getattr(cls, "architecture", ""))
 
 
-__all__ = ["OfTheClass", "documented", "settings_of"]
+__all__ = ["OfTheClass", "document_settings", "settings_of"]

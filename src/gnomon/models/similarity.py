@@ -14,8 +14,8 @@ from torch.nn import functional as F
 from gnomon.attention import Memory
 from gnomon.data import Tokenizer
 from gnomon.data.tokenizer import UNKNOWN
-from gnomon.errors import BadValue, checked, each_text, unknown
-from gnomon.generate import evaluating
+from gnomon.errors import BadValue, check_arguments, each_text, unknown
+from gnomon.generate import evaluation_mode
 from gnomon.layout import Layout
 from gnomon.models.decoder_only import DecoderOnly
 from gnomon.models.encoder_decoder import EncoderDecoder
@@ -37,21 +37,21 @@ class Neighbor(NamedTuple):
     cosine: float
 
 
-@checked
+@check_arguments
 def neighbors(model: Model, word: str, top: int = 10) -> list[Neighbor]:
     """The tokens nearest to `word` in the model's table, the nearest first; without its own, control tokens and bytes
     that are no character by themselves. A word of several tokens is the mean of their vectors.
 
     Raises BadValue for a word that the model cannot read.
     """
-    tokenizer, own = tokenizer_of(model), word_ids(model, word)
-    others = [i for i in written_tokens(tokenizer) if i not in own]
+    tokenizer, own = require_tokenizer(model), word_ids(model, word)
+    others = [i for i in printable_tokens(tokenizer) if i not in own]
     table = token_vectors(model)
     names = tokenizer.tokens(others)
     return [Neighbor(names[n], others[n], cosine) for n, cosine in nearest(word_vector(table, own), table[others], top)]
 
 
-def written_tokens(tokenizer: Tokenizer) -> list[int]:
+def printable_tokens(tokenizer: Tokenizer) -> list[int]:
     """The ids of tokens that are text by themselves."""
     ids = [i for i in range(tokenizer.vocab_size) if i not in tokenizer.control_ids]
     return [i for i in ids if UNKNOWN not in tokenizer.decode([i])]
@@ -59,13 +59,13 @@ def written_tokens(tokenizer: Tokenizer) -> list[int]:
 
 def token_vectors(model: Model) -> Float:
     """(V, D) the token table, a row for each token of the tokenizer."""
-    return matrix(model.input.tokens.weight).detach()[: tokenizer_of(model).vocab_size].float().cpu()
+    return matrix(model.input.tokens.weight).detach()[: require_tokenizer(model).vocab_size].float().cpu()
 
 
 def word_ids(model: Model, word: str) -> list[int]:
     """The ids of a word: one where it is one token by itself or after a blank, as words in a text are; else as it is
     read by itself. Raises BadValue for a word without tokens, or with one that the vocabulary does not know."""
-    tokenizer = tokenizer_of(model)
+    tokenizer = require_tokenizer(model)
     read = [ids for text in (word, f" {word}") if word.strip() and (ids := tokenizer.encode(text))]
     known = [ids for ids in read if tokenizer.unk_id is None or tokenizer.unk_id not in ids]
     if not known:
@@ -79,7 +79,7 @@ def word_vector(table: Float, ids: Sequence[int]) -> Float:
     return table[list(ids)].mean(0)
 
 
-@checked
+@check_arguments
 def sentence_vectors(model: Model, texts: Sequence[str], unit: bool = False, prompt: str | None = None) -> Float:
     """(N, D) a vector for each text: from an encoder's own pooling where its head has one, else the mean over the last
     hidden states of the tokens. An encoder-decoder reads texts as sources. The control ids that the tokenizer expects
@@ -87,7 +87,7 @@ def sentence_vectors(model: Model, texts: Sequence[str], unit: bool = False, pro
 
     prompt: the name of one of model.prompts, which is put before each text ("query" or "passage", as the model was
     trained); default the usual one, where the model has one. A text is never cut off."""
-    tokenizer, before_each = tokenizer_of(model), _prompt(model, prompt)
+    tokenizer, before_each = require_tokenizer(model), _prompt(model, prompt)
     rows = tokenizer.encode_batch([before_each + text for text in each_text("texts", texts)])
     for n, row in enumerate(rows):
         if not row:
@@ -95,7 +95,7 @@ def sentence_vectors(model: Model, texts: Sequence[str], unit: bool = False, pro
     before, after = tokenizer.frame
     rows = [[*before, *row, *after] for row in rows]
     device, found = next(model.parameters()).device, []
-    with evaluating(model), torch.no_grad():
+    with evaluation_mode(model), torch.no_grad():
         for first in range(0, len(rows), AT_ONCE):
             ids, at = pad_rows(rows[first : first + AT_ONCE])
             at = Layout.dense(*ids.shape) if at is None else at
@@ -138,7 +138,7 @@ def plane(vectors: Float) -> tuple[Float, Float]:
     return places, shares
 
 
-def tokenizer_of(model: Model) -> Tokenizer:
+def require_tokenizer(model: Model) -> Tokenizer:
     """The model's tokenizer; BadValue where it has none."""
     if model.tokenizer is None:
         raise BadValue("this model has no tokenizer, so it knows ids and no words")
@@ -161,10 +161,10 @@ __all__ = [
     "nearest",
     "neighbors",
     "plane",
+    "printable_tokens",
+    "require_tokenizer",
     "sentence_vectors",
     "token_vectors",
-    "tokenizer_of",
     "word_ids",
     "word_vector",
-    "written_tokens",
 ]

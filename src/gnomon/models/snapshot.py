@@ -10,7 +10,7 @@ from gnomon.data import Tokenizer
 from gnomon.embed import Tied, Untied
 from gnomon.errors import BadValue
 from gnomon.models.config import ModelConfig
-from gnomon.models.meta import on_meta
+from gnomon.models.meta import build_on_meta
 from gnomon.models.model import Model
 from gnomon.models.weight_names import plain_name
 from gnomon.stored import check_whole
@@ -43,12 +43,12 @@ def snapshot(model: Model, tokenizer: Tokenizer | None = None) -> Snapshot:
             "the head is tied to a table that the model does not have any more, so no file would hold it: tie it to "
             "the model's own, model.head = gn.Tied(model.input)"
         )
-    config = _as_headed(model, head)
+    config = _config_with_head(model, head)
     weights = {plain_name(name): tensor for name, tensor in model.state_dict().items()}
     shared = [] if not (model.tied and isinstance(head, Untied)) else _names_of(model, head)
     for name in shared:
         del weights[f"{name}.weight"]
-    built = on_meta(config)
+    built = build_on_meta(config)
     found = list(_differences(model, built, weights, shared))
     if found:
         more = f"; and {len(found) - MOST} more" if len(found) > MOST else ""
@@ -64,7 +64,7 @@ def snapshot(model: Model, tokenizer: Tokenizer | None = None) -> Snapshot:
     return Snapshot(config, weights)
 
 
-def _as_headed(model: Model, head: Tied | Untied | None) -> ModelConfig:
+def _config_with_head(model: Model, head: Tied | Untied | None) -> ModelConfig:
     """The model's config, told by the head that it has now."""
     config = model.config
     if head is None:

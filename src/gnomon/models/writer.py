@@ -5,13 +5,13 @@ from typing import ClassVar
 
 from gnomon.attention import Cache, GrowingCache, Memory, PreallocatedCache, RollingCache
 from gnomon.embed import Tied, Untied
-from gnomon.errors import BadValue, checked, must_be, unknown
+from gnomon.errors import BadValue, check_arguments, must_be, unknown
 from gnomon.generate import generate, stream
 from gnomon.generate.decoding_batch import CacheKind
 from gnomon.layout import Layout
 from gnomon.models.inputs import resolve_layout
 from gnomon.models.model import Model
-from gnomon.models.recompute import history, outgrown
+from gnomon.models.recompute import history, is_outdated
 from gnomon.shapes import Float, Int
 from gnomon.trace import Trace
 
@@ -51,7 +51,7 @@ class Writer(Model):
         whole = history(cache, ids, at, self.encodings(), self.recipe)
         if whole is None:
             return self.read(ids, at, cache, trace, memory)
-        if not outgrown(cache, whole[1], self.encodings()):
+        if not is_outdated(cache, whole[1], self.encodings()):
             x = self.read(ids, whole[1].tokens(slice(whole[1].shape[1] - ids.shape[1], None)), cache, trace, memory)
             cache.history = whole
             return x
@@ -61,7 +61,7 @@ class Writer(Model):
         cache.become(again)
         return x
 
-    @checked
+    @check_arguments
     def cache(self, kind: CacheKind = "growing", capacity: int = 0, rollback: int = 0) -> Cache:
         """An empty cache for this model. preallocated needs a capacity in tokens; rolling needs a model with a window
         and can go back `rollback` tokens."""

@@ -24,8 +24,27 @@ from gnomon.plots.tables import heat_map, similarity
 from gnomon.plots.word_order import Order, order
 
 __all__ = [
-    "Inspection", "Order", "Picture", "added", "alignment", "batch", "batch_mates", "bias", "buckets", "clock",
+    "Inspection",
+    "Order",
+    "Picture",
+    "added",
+    "alignment",
+    "batch",
+    "batch_mates",
+    "bias",
+    "buckets",
+    "clock",
     "curves",
-    "gradient", "gradient_norms", "heat_map", "inspect", "mask", "order", "parallel_and_sequential", "saturation",
-    "scaling", "scores", "similarity", "wavelengths",
-]  # fmt: skip
+    "gradient",
+    "gradient_norms",
+    "heat_map",
+    "inspect",
+    "mask",
+    "order",
+    "parallel_and_sequential",
+    "saturation",
+    "scaling",
+    "scores",
+    "similarity",
+    "wavelengths",
+]

@@ -3,17 +3,17 @@
 import numpy as np
 import torch
 
-from gnomon.errors import BadValue, checked
+from gnomon.errors import BadValue, check_arguments
 from gnomon.glossary import words
 from gnomon.plots.biases import head_lines
 from gnomon.plots.picture import Picture, check_drawable
-from gnomon.plots.resolve import Position, built, is_trained
-from gnomon.plots.style import drawing, panels
+from gnomon.plots.resolve import Position, build_position, is_trained
+from gnomon.plots.style import gnomon_style, panels
 
 DRAWS = 64
 
 
-@checked
+@check_arguments
 def added(
     position: Position = "shaw",
     length: int = 64,
@@ -32,7 +32,7 @@ def added(
     w = words("plots", lang)
     T = length + 1 if causal else 2 * length + 1
     check_drawable(DRAWS * n_heads * T * T, f"{n_heads} heads over {T} tokens in {DRAWS} drawn texts")
-    encoding = built(position, "attention", d_model=d_model, d_head=d_head, n_heads=n_heads, causal=causal)
+    encoding = build_position(position, "attention", d_model=d_model, d_head=d_head, n_heads=n_heads, causal=causal)
     if encoding.one_sided and not causal:
         raise BadValue(f"{encoding.name} is for causal attention only, so it has one side to draw: leave this out")
     with torch.no_grad():
@@ -43,7 +43,7 @@ def added(
     title, note = w("added_title", name=encoding.name), w("added_note", draws=DRAWS)
     if any(True for _ in encoding.parameters()) and not is_trained(position):
         note += f" {w('untrained_note')}"
-    with drawing():
+    with gnomon_style():
         figure, [panes] = panels(title, note, (8.8, 4.3), columns=2)
         names = [w("head", number=h + 1) for h in range(lines.shape[1])]
         for axes, (label, shown) in zip(panes, parts.items(), strict=True):

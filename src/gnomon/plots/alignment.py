@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from gnomon.errors import BadValue, checked
-from gnomon.generate import evaluating, generate
+from gnomon.errors import BadValue, check_arguments
+from gnomon.generate import evaluation_mode, generate
 from gnomon.glossary import words
 from gnomon.models import EncoderDecoder
 from gnomon.plots.picture import Picture
-from gnomon.plots.style import MUTED, ORANGE, SHARE, canvas, colour_bar, drawable, drawing, heat
+from gnomon.plots.style import MUTED, ORANGE, SHARE, canvas, colour_bar, drawable, gnomon_style, heat
 from gnomon.trace import Trace
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ MOST = 40  # tokens of either side that can still be read in a picture
 Weights = npt.NDArray[np.floating]
 
 
-@checked
+@check_arguments
 def alignment(model: EncoderDecoder, source: str, target: str | None = None, lang: str = "en") -> Picture:
     """Cross-attention of every head, and their mean, as pictures of source (columns) against target (rows).
 
@@ -38,7 +38,7 @@ def alignment(model: EncoderDecoder, source: str, target: str | None = None, lan
     """
     source_ids, ids, end = _ids(model, source, target)
     trace = Trace()
-    with torch.no_grad(), evaluating(model):
+    with torch.no_grad(), evaluation_mode(model):
         device = next(model.parameters()).device
         model(torch.tensor([source_ids], device=device), torch.tensor([[end, *ids]], device=device), trace=trace)
     weights = np.stack([layer[0].float().cpu().numpy() for layer in trace.cross])  # (L, H, T, S)
@@ -86,7 +86,7 @@ def _draw(
     n_layers, n_heads, T, S = weights.shape
     small = max(1.5, 0.12 * S + 0.5)  # inches of a single head
     width, height = 2.6 + 0.42 * S + small * n_heads, max(1.6 + 0.36 * T + 1.0, 1.6 + 1.7 * n_layers)
-    with drawing():
+    with gnomon_style():
         figure = canvas(w("title"), w("note"), (width, height))
         sides = figure.subfigures(1, 2, squeeze=False, width_ratios=[2.4 + 0.42 * S, small * n_heads])
         left, right = sides[0]

@@ -6,16 +6,16 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from gnomon.errors import BadValue, checked
+from gnomon.errors import BadValue, check_arguments
 from gnomon.glossary import words
 from gnomon.plots.picture import Picture, check_drawable
-from gnomon.plots.resolve import Position, built, is_trained
-from gnomon.plots.style import BLUE, ORDERED, colour_bar, drawing, heat, in_order, name_lines, panels
+from gnomon.plots.resolve import Position, build_position, is_trained
+from gnomon.plots.style import BLUE, ORDERED, colour_bar, gnomon_style, graded_colours, heat, name_lines, panels
 from gnomon.positions import T5, PositionEncoding
 from gnomon.positions.t5 import log_edges
 
 
-@checked
+@check_arguments
 def bias(
     position: Position = "alibi", length: int = 128, n_heads: int = 8, causal: bool = True, lang: str = "en"
 ) -> Picture:
@@ -25,13 +25,13 @@ def bias(
     """
     w = words("plots", lang)
     check_drawable(n_heads * (4 * length + 1000), f"{n_heads} heads over {length} tokens")
-    encoding = built(position, "score", n_heads=n_heads, causal=causal)
+    encoding = build_position(position, "score", n_heads=n_heads, causal=causal)
     gap = np.arange(0 if causal else -length, length + 1)
     lines = bias_by_distance(encoding, gap if causal else -gap)
     title, note = w("bias_title", name=encoding.name), w("bias_note")
     if any(True for _ in encoding.parameters()) and not is_trained(position):
         note += f" {w('untrained_note')}"
-    with drawing():
+    with gnomon_style():
         figure, [[left, right]] = panels(title, note, (8.8, 4.3), columns=2)
         names = [w("head", number=h + 1) for h in range(len(lines))]
         head_lines(left, gap, lines, names)
@@ -42,14 +42,14 @@ def bias(
     return Picture(figure, f"{title}. {note}", {"gap": gap.tolist(), **shown}, lang)
 
 
-@checked
+@check_arguments
 def buckets(
     position: Position = "t5", length: int = 128, n_heads: int = 8, causal: bool = True, lang: str = "en"
 ) -> Picture:
     """T5's buckets: of every query and key among `length` tokens, and of every distance."""
     w = words("plots", lang)
     check_drawable(length**2 + 100 * n_heads, f"the buckets of {n_heads} heads over {length} tokens")
-    encoding = built(position, "score", n_heads=n_heads, causal=causal)
+    encoding = build_position(position, "score", n_heads=n_heads, causal=causal)
     if not isinstance(encoding, T5):
         raise BadValue(f"{encoding.name} has no buckets; t5 does")
     places = torch.arange(length)
@@ -60,7 +60,7 @@ def buckets(
     gap = torch.arange(0 if encoding.causal else 1 - length, length)
     step = encoding.bucket(-gap if encoding.causal else gap)
     title, note = w("buckets_title", name=encoding.name), w("buckets_note", furthest=_last_edge(encoding))
-    with drawing():
+    with gnomon_style():
         figure, [[left, right]] = panels(title, note, (8.8, 4.2), columns=2, widths=(1, 1.05))
         image = heat(left, matrix, 0, encoding.n_buckets - 1, ORDERED)
         left.set(xlabel=w("key"), ylabel=w("query"))
@@ -88,7 +88,7 @@ def bias_by_distance(encoding: PositionEncoding, back: npt.NDArray[np.int64]) ->
 
 def head_lines(axes: Any, x: npt.NDArray[np.int64], lines: npt.NDArray[np.float64], names: list[str]) -> None:
     """One line a head, from dark to light, each named at its right end."""
-    colours = in_order(len(lines))
+    colours = graded_colours(len(lines))
     for line, colour in zip(lines, colours, strict=True):
         axes.plot(x, np.where(np.isfinite(line), line, np.nan), color=colour, linewidth=1.5)
     axes.set_xlim(x[0], x[-1])

@@ -6,7 +6,7 @@ from gnomon.errors import BadValue
 from gnomon.glossary import grouped, words
 from gnomon.lab.by_position import Stretch
 from gnomon.plots.picture import Picture
-from gnomon.plots.style import BLUE, GREEN, MUTED, ORANGE, PURPLE, drawing, name_lines, panels
+from gnomon.plots.style import BLUE, GREEN, MUTED, ORANGE, PURPLE, gnomon_style, name_lines, panels
 
 COLOURS = (BLUE, ORANGE, GREEN, PURPLE)
 
@@ -22,7 +22,7 @@ def losses_by_position(
         raise BadValue(f"a picture holds 1 to {len(COLOURS)} models, got {len(models)}")
     w = words("plots", lang)
     title, note = w("by_position_title"), w("by_position_note")
-    with drawing():
+    with gnomon_style():
         figure, [[axes]] = panels(title, note, (7.2, 4.2))
         longest = max(models.values(), key=len)
         ticks = range(len(longest))

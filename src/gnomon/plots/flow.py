@@ -9,7 +9,7 @@ import numpy.typing as npt
 from gnomon.glossary import Words, words
 from gnomon.plots.inspection import Inspection, Reading
 from gnomon.plots.picture import Picture, draw
-from gnomon.plots.style import BLUE, MUTED, SHARE, SIGNED, canvas, colour_bar, drawable, drawing, heat
+from gnomon.plots.style import BLUE, MUTED, SHARE, SIGNED, canvas, colour_bar, drawable, gnomon_style, heat
 from gnomon.shapes import Float
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def flow(seen: Inspection, lang: str = "en") -> Picture:
     title, note = w(f"title_{seen.answer}", count=len(seen.ids)), w(f"note_{seen.answer}")
     if seen.source is not None:
         title, note = w("title_source", count=len(seen.source.ids)), w("note_source")
-    with drawing():
+    with gnomon_style():
         if seen.source is None:
             figure = canvas(title, note, (12.0, 8.2))
             left, right = _areas(figure.subfigures(1, 2, width_ratios=(3.1, 1)))
@@ -83,7 +83,7 @@ def _vectors(area: "SubFigure", seen: Reading, w: Words) -> None:
 
 def _vectors_beside_position(area: "SubFigure", seen: Reading, w: Words) -> None:
     encoding = seen.encodings[0]
-    matrix, _ = encoding.look(len(seen.ids))
+    matrix, _ = encoding.preview(len(seen.ids))
     row = area.subplots(1, 2, width_ratios=(1, 1))
     image = heat(row[0], seen.vectors.numpy().T, colours=SIGNED)
     row[0].set(title=w("token_vectors"), ylabel=w("dimension"))

@@ -6,20 +6,20 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from gnomon.errors import BadValue, checked
+from gnomon.errors import BadValue, check_arguments
 from gnomon.glossary import grouped, words
 from gnomon.layout import Layout
 from gnomon.plots.picture import Picture, check_drawable
-from gnomon.plots.resolve import Position, built
-from gnomon.plots.resolve import turning as pairs_of
-from gnomon.plots.style import BLUE, FAINT, MUTED, ORANGE, drawing, mark, panels, plain_numbers
+from gnomon.plots.resolve import Position, build_position
+from gnomon.plots.resolve import build_rotation as pairs_of
+from gnomon.plots.style import BLUE, FAINT, MUTED, ORANGE, gnomon_style, mark, panels, plain_numbers
 from gnomon.positions import PositionEncoding
 from gnomon.shapes import Float
 
 POINTS = 300  # distances at which scores are taken, at most
 
 
-@checked
+@check_arguments
 def wavelengths(
     position: Position = "rope", trained: int = 2048, d_head: int = 128, d_model: int = 128, lang: str = "en"
 ) -> Picture:
@@ -30,7 +30,7 @@ def wavelengths(
     waves = 2 * math.pi / np.array([theta for theta in encoding.frequencies() if theta])  # those that turn
     pairs, turning = np.arange(len(waves)), waves <= trained
     title, note = w("wavelengths_title", name=encoding.name), w("wavelengths_note")
-    with drawing():
+    with gnomon_style():
         figure, [[axes]] = panels(title, note, (7.2, 4.4))
         axes.set(yscale="log", xlabel=w("pair"), ylabel=w("wavelength_tokens"), xlim=(-1, len(waves)))
         # Set, because matplotlib would choose them from the first line alone, whose ends rounding may tear apart.
@@ -70,7 +70,7 @@ def wavelengths(
     return Picture(figure, f"{title}. {note}", facts, lang)
 
 
-@checked
+@check_arguments
 def scores(
     position: Position = "rope",
     length: int = 4096,
@@ -87,7 +87,7 @@ def scores(
     """
     w = words("plots", lang)
     check_drawable(2 * POINTS * draws * d_head, f"{draws} scores of heads of width {d_head}")
-    encoding = built(position, "rotation", d_head=d_head, n_heads=1)
+    encoding = build_position(position, "rotation", d_head=d_head, n_heads=1)
     width = encoding.d_head or d_head
     rng = torch.Generator().manual_seed(seed)
     q, k = torch.randn(2, draws, width, generator=rng, dtype=torch.float64)
@@ -97,7 +97,7 @@ def scores(
         "random": against_distance(encoding, q, k, distance),
     }
     title, note = w("scores_title", name=encoding.name), w("scores_note", draws=draws)
-    with drawing():
+    with gnomon_style():
         figure, [[axes]] = panels(title, note, (7.2, 4.4))
         axes.set_xscale("symlog", linthresh=1, linscale=0.4)
         axes.set(xlabel=w("distance_tokens"), ylabel=w("score_over_norms"), xlim=(0, length))

@@ -13,9 +13,9 @@ from typing import Any, Literal
 import torch
 
 from gnomon.embed import InputEmbedding, InputLayer, TokenEmbedding
-from gnomon.errors import BadValue, checked
-from gnomon.generate import evaluating, generate
-from gnomon.generate.prompts import Kind, rows_of
+from gnomon.errors import BadValue, check_arguments
+from gnomon.generate import evaluation_mode, generate
+from gnomon.generate.prompts import Kind, encode_prompts
 from gnomon.layout import Layout
 from gnomon.models import DecoderOnly, EncoderDecoder, EncoderOnly, Model
 from gnomon.models.heads import ClassHead, LabelHead, PooledHead
@@ -63,7 +63,7 @@ class Reading:
 
     def looks(self, layer: int, query: int = -1, top: int = 5) -> list[tuple[int, float]]:
         """The keys that a query looks at most in a layer (0 is the first), with their weights, mean over heads."""
-        return most(self.attention[layer].mean(0)[query], top)
+        return largest_weights(self.attention[layer].mean(0)[query], top)
 
     def to_dict(self) -> dict[str, Any]:
         """Numbers as plain data."""
@@ -102,7 +102,7 @@ class Inspection(Reading):
 
     def looks_at_source(self, layer: int, query: int = -1, top: int = 5) -> list[tuple[int, float]]:
         """The source's tokens that a query looks at most in a layer of the decoder, mean over heads."""
-        return most(self.cross[layer].mean(0)[query], top)
+        return largest_weights(self.cross[layer].mean(0)[query], top)
 
     def picture(self, lang: str = "en") -> Picture:
         """All of it on one page."""
@@ -137,7 +137,7 @@ class Inspection(Reading):
 
 
 @torch.no_grad()
-@checked
+@check_arguments
 def inspect(
     model: Model, text: str | Sequence[int], top: int = 8, target: str | Sequence[int] | None = None
 ) -> Inspection:
@@ -151,15 +151,15 @@ def inspect(
     Raises BadValue for an empty text, a text without a tokenizer, an id outside the vocabulary, and more tokens than a
     learned table has rows.
     """
-    with evaluating(model):
+    with evaluation_mode(model):
         if isinstance(model, EncoderDecoder):
-            return _translated(model, _ids(model, text, "source"), target, top)
+            return _inspect_encoder_decoder(model, _ids(model, text, "source"), target, top)
         if target is not None:
             raise BadValue(f"a target goes with a source: this model is {model.architecture} and reads one text")
         if isinstance(model, EncoderOnly):
-            return _encoded(model, _ids(model, text, "source"), top)
+            return _inspect_encoder(model, _ids(model, text, "source"), top)
         if isinstance(model, DecoderOnly):
-            return _continued(model, _ids(model, text, "prompt"), top)
+            return _inspect_decoder(model, _ids(model, text, "prompt"), top)
     raise BadValue(f"no way to inspect a model that is {model.architecture} is known")
 
 
@@ -170,12 +170,12 @@ def _ids(model: Model, text: str | Sequence[int], kind: Kind) -> list[int]:
         raise BadValue("this model has no tokenizer to read text with; give token ids")
     if not text:
         raise BadValue("there is nothing to inspect: the text has no tokens")
-    return rows_of(text if isinstance(text, str) else [text], model.tokenizer, size, empty=kind == "prompt", kind=kind)[
-        0
-    ]
+    return encode_prompts(
+        text if isinstance(text, str) else [text], model.tokenizer, size, empty=kind == "prompt", kind=kind
+    )[0]
 
 
-def _continued(model: DecoderOnly, ids: list[int], top: int) -> Inspection:
+def _inspect_decoder(model: DecoderOnly, ids: list[int], top: int) -> Inspection:
     trace = Trace()
     h = model.hidden(_row(model, ids), trace=trace)
     logits = _plain(model.head(h[:, -1:])[0, -1])
@@ -185,7 +185,7 @@ def _continued(model: DecoderOnly, ids: list[int], top: int) -> Inspection:
     )  # fmt: skip
 
 
-def _encoded(model: EncoderOnly, ids: list[int], top: int) -> Inspection:
+def _inspect_encoder(model: EncoderOnly, ids: list[int], top: int) -> Inspection:
     trace = Trace()
     row = _row(model, ids)
     model.check(Layout.dense(1, len(ids), row.device))
@@ -207,7 +207,9 @@ def _encoded(model: EncoderOnly, ids: list[int], top: int) -> Inspection:
     )  # fmt: skip
 
 
-def _translated(model: EncoderDecoder, ids: list[int], target: str | Sequence[int] | None, top: int) -> Inspection:
+def _inspect_encoder_decoder(
+    model: EncoderDecoder, ids: list[int], target: str | Sequence[int] | None, top: int
+) -> Inspection:
     beside, trace, row = Trace(), Trace(), _row(model, ids)
     model.check(Layout.dense(1, len(ids), row.device))
     memory = model.encode(row, trace=beside)
@@ -260,7 +262,7 @@ def table_of(model: Model, source: bool = False) -> TokenEmbedding:
     return own.tokens if isinstance(own, InputLayer) else model.input.tokens
 
 
-def most(weights: Float, top: int) -> list[tuple[int, float]]:
+def largest_weights(weights: Float, top: int) -> list[tuple[int, float]]:
     """The places of the `top` largest weights (S,), and these."""
     best = weights.topk(min(top, len(weights)))
     return [(int(k), float(p)) for p, k in zip(best.values, best.indices, strict=True)]

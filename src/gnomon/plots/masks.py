@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from gnomon.errors import BadValue, checked, unknown
+from gnomon.errors import BadValue, check_arguments, unknown
 from gnomon.glossary import Words, words
 from gnomon.layout import Layout
 from gnomon.plots.picture import Picture, check_drawable
-from gnomon.plots.style import BLUE, FAINT, MUTED, drawing, panels
+from gnomon.plots.style import BLUE, FAINT, MUTED, gnomon_style, panels
 from gnomon.shapes import Bool
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ GALLERY = (
 NAMED = 20  # tokens up to which each is named by its position
 
 
-@checked
+@check_arguments
 def mask(
     of: Layout | str | Sequence[str] = (),
     length: int = 10,
@@ -57,7 +57,7 @@ def mask(
     rows = -(-len(drawn) // columns)
     title, note = w("title"), w("note")
     facts = []
-    with drawing():
+    with gnomon_style():
         size = (max(5.2, 3.1 * columns + 0.4), 0.9 + 3.3 * rows * (1.5 if len(drawn) == 1 else 1))
         figure, grid = panels(title, note, size, rows=rows, columns=columns)
         for axes, (name, at, looks_back, wide) in zip(chain.from_iterable(grid), drawn, strict=True):

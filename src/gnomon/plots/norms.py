@@ -9,11 +9,11 @@ from torch import nn
 from torch.nn import functional as F
 
 from gnomon.blocks.residual import Placement
-from gnomon.errors import BadValue, checked
+from gnomon.errors import BadValue, check_arguments
 from gnomon.glossary import words
 from gnomon.models import DecoderOnly
 from gnomon.plots.picture import Picture, check_drawable
-from gnomon.plots.style import BLUE, GREEN, ORANGE, drawing, name_lines, panels
+from gnomon.plots.style import BLUE, GREEN, ORANGE, gnomon_style, name_lines, panels
 from gnomon.shapes import Float
 
 B, T, V = 4, 32, 256  # rows, tokens and vocabulary of what is read
@@ -21,7 +21,7 @@ COLOURS = {"pre": BLUE, "post": ORANGE, "sandwich": GREEN}
 
 
 @torch.enable_grad()
-@checked
+@check_arguments
 def gradient_norms(
     placement: Placement, layers: int = 12, d_model: int = 64, seed: int = 0, draws: int = 3
 ) -> list[float]:
@@ -52,7 +52,7 @@ def gradient_norms(
     return [float(x) for x in np.sqrt(squares / draws)]
 
 
-@checked
+@check_arguments
 def gradient(layers: int = 24, d_model: int = 64, seed: int = 0, lang: str = "en") -> Picture:
     """Gradient norm by layer at initialisation, with the norm before, after, and on both sides of a sublayer.
 
@@ -64,7 +64,7 @@ def gradient(layers: int = 24, d_model: int = 64, seed: int = 0, lang: str = "en
     check_drawable(layers * 12 * d_model**2, f"the gradients of {layers} layers of width {d_model}")
     norms = {name: gradient_norms(name, layers, d_model, seed) for name in ("pre", "post", "sandwich")}
     title, note = w("gradient_title"), w("gradient_note", layers=layers, width=d_model)
-    with drawing():
+    with gnomon_style():
         figure, [[axes]] = panels(title, note, (8.2, 4.6))
         places = range(1, layers + 1)
         for name, values in norms.items():
@@ -99,7 +99,7 @@ class Mates:
 
 
 @torch.no_grad()
-@checked
+@check_arguments
 def batch_mates(d_model: int = 24, batches: int = 8, mates: int = 7, seed: int = 0) -> Mates:
     """The same token among `mates` others, drawn anew for each of `batches`, normalised as in training."""
     if d_model < 2 or batches < 2 or mates < 1:
@@ -111,7 +111,7 @@ def batch_mates(d_model: int = 24, batches: int = 8, mates: int = 7, seed: int =
     return Mates(torch.stack([by_layer(x)[0] for x in found]), torch.stack([by_batch(x)[0] for x in found]))
 
 
-@checked
+@check_arguments
 def batch(d_model: int = 24, seed: int = 0, lang: str = "en") -> Picture:
     """One token's output among different batch mates: one line under layer norm, many under batch norm.
 
@@ -121,7 +121,7 @@ def batch(d_model: int = 24, seed: int = 0, lang: str = "en") -> Picture:
     check_drawable(64 * d_model, f"batches of width {d_model}")
     seen = batch_mates(d_model, seed=seed)
     title, note = w("batch_title"), w("batch_note", batches=len(seen.layer), mates=7)
-    with drawing():
+    with gnomon_style():
         figure, [row] = panels(title, note, (9.6, 4.2), columns=2)
         for axes, name, values, colour in zip(
             row, ("layer", "batch"), (seen.layer, seen.batch), (BLUE, ORANGE), strict=True

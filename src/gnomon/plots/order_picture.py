@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from gnomon.errors import BadValue
 from gnomon.glossary import words
 from gnomon.plots.picture import Picture, draw
-from gnomon.plots.style import MUTED, SHARE, colour_bar, drawable, drawing, heat, panels
+from gnomon.plots.style import MUTED, SHARE, colour_bar, drawable, gnomon_style, heat, panels
 from gnomon.plots.word_order import Order, Sentence
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def draw_order(seen: Order, position: str = "rope") -> Picture:
     top, furthest = max(float(x.max()) for pair in pairs for x in pair), max(float(x.max()) for x in apart)
     furthest = furthest if furthest > 1e-9 else top  # rounding alone is drawn as nothing
     title, note = w("title" if seen.a.words == w("sentence").split() else "title_own"), w("note")
-    with drawing():
+    with gnomon_style():
         figure, grid = panels(title, note, (10.6, 0.6 + 3.5 * len(pairs)), rows=len(pairs), columns=3)
         for row, (a, b), difference, name in zip(grid, pairs, apart, names, strict=True):
             for axes, weights, shown in zip(row, (a, b), (seen.a, seen.b), strict=False):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gnomon.available_memory import room_for
 from gnomon.data.files import atomic
 from gnomon.errors import BadValue, wrong
-from gnomon.plots.style import drawing, write_numbers
+from gnomon.plots.style import gnomon_style, write_numbers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -53,7 +53,7 @@ class Picture:
         """The file's content. The same figure gives the same bytes: no date and no random names in it."""
         out = io.BytesIO()
         about: dict[str, Any] = {"Description": self.alt, **({"Date": None} if kind == "svg" else {})}
-        with drawing():
+        with gnomon_style():
             self.figure.savefig(out, format=kind, dpi=DPI, metadata=about)
         return out.getvalue()
 

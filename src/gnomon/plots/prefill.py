@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import torch
 
-from gnomon.errors import BadValue, checked
-from gnomon.generate import evaluating
+from gnomon.errors import BadValue, check_arguments
+from gnomon.generate import evaluation_mode
 from gnomon.models import EncoderDecoder, Model
 from gnomon.models.writer import Writer
 
@@ -39,7 +39,7 @@ def affordable(model: Model, tokens: int) -> int:
 
 
 @torch.no_grad()
-@checked
+@check_arguments
 def parallel_and_sequential(model: Model, ids: list[int], repeats: int = 3, source: list[int] | None = None) -> Timing:
     """Time one forward over `ids` against as many steps of one token with a cache, in turns; the fastest of each.
 
@@ -51,7 +51,7 @@ def parallel_and_sequential(model: Model, ids: list[int], repeats: int = 3, sour
         raise BadValue("a bidirectional model reads all tokens at once or not at all: there is no decoding to time")
     row = torch.tensor([ids], device=next(model.parameters()).device)
     times: dict[str, float] = {}
-    with evaluating(model):
+    with evaluation_mode(model):
         memory = None
         if isinstance(model, EncoderDecoder):
             if not source:

@@ -7,7 +7,7 @@ from gnomon.positions.base import Acts
 Position = str | Spec | PositionEncoding
 
 
-def built(position: Position, *acts: Acts, **sizes: object) -> PositionEncoding:
+def build_position(position: Position, *acts: Acts, **sizes: object) -> PositionEncoding:
     """The module, built with `sizes` where only its name or Spec is given. BadValue unless it acts in one of `acts`."""
     chosen = get(position) if isinstance(position, str) else position
     if chosen.acts not in acts:
@@ -17,13 +17,13 @@ def built(position: Position, *acts: Acts, **sizes: object) -> PositionEncoding:
     return chosen.build(**sizes) if isinstance(chosen, Spec) else chosen
 
 
-def turning(position: Position, **sizes: object) -> PositionEncoding:
+def build_rotation(position: Position, **sizes: object) -> PositionEncoding:
     """The same for encodings whose pairs of channels turn; BadValue for any other."""
     chosen = get(position) if isinstance(position, str) else position
     cls = type(chosen) if isinstance(chosen, PositionEncoding) else encoding(chosen.name)
     if cls.frequencies is PositionEncoding.frequencies:
         raise BadValue(f"{chosen.name} has no wavelengths, for no pair of its channels turns; rope and sinusoidal do")
-    return built(chosen, "input", "rotation", n_heads=1, **sizes)  # heads turn alike
+    return build_position(chosen, "input", "rotation", n_heads=1, **sizes)  # heads turn alike
 
 
 def is_trained(position: Position) -> bool:
@@ -31,4 +31,4 @@ def is_trained(position: Position) -> bool:
     return isinstance(position, PositionEncoding)
 
 
-__all__ = ["Position", "built", "is_trained", "turning"]
+__all__ = ["Position", "build_position", "build_rotation", "is_trained"]

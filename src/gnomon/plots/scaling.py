@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from gnomon.errors import BadValue, checked
+from gnomon.errors import BadValue, check_arguments
 from gnomon.glossary import words
 from gnomon.plots.picture import Picture, check_drawable
-from gnomon.plots.style import BLUE, ORANGE, drawing, panels, plain_numbers
+from gnomon.plots.style import BLUE, ORANGE, gnomon_style, panels, plain_numbers
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -29,7 +29,7 @@ class Saturation:
     jacobian: FloatArray
 
 
-@checked
+@check_arguments
 def saturation(d_k: int = 512, keys: int = 16, scaled: bool = True, draws: int = 20000, seed: int = 0) -> Saturation:
     """Draw normal queries and keys of width d_k, take the softmax of their scores, measure it.
 
@@ -61,7 +61,7 @@ def jacobian_norm(p: FloatArray) -> FloatArray:
     return norm
 
 
-@checked
+@check_arguments
 def scaling(d_k: int = 512, keys: int = 16, draws: int = 20000, seed: int = 0, lang: str = "en") -> Picture:
     """Softmax weights with and without the division by sqrt(d_k), and the Jacobian's norm as the width grows."""
     if keys < 2:
@@ -72,7 +72,7 @@ def scaling(d_k: int = 512, keys: int = 16, draws: int = 20000, seed: int = 0, l
         (width, scaled): saturation(width, keys, scaled, draws, seed) for width in widths for scaled in (True, False)
     }
     title, note = w("scaling_title"), w("scaling_note", keys=keys)
-    with drawing():
+    with gnomon_style():
         figure, [[left, right]] = panels(title, note, (8.8, 4.2), columns=2, widths=(1, 1.15))
         right.set(xscale="log", yscale="log", xlabel=w("head_width"), ylabel=w("jacobian"), xlim=(1, max(widths)))
         right.set_ylim(1e-5, 1)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gnomon.errors import BadValue, checked
+from gnomon.errors import BadValue, check_arguments
 from gnomon.glossary import words
 from gnomon.plots.picture import Picture, check_drawable
-from gnomon.plots.resolve import Position, turning
-from gnomon.plots.style import BLUE, FAINT, MUTED, ORANGE, drawing, in_order, panels
+from gnomon.plots.resolve import Position, build_rotation
+from gnomon.plots.style import BLUE, FAINT, MUTED, ORANGE, gnomon_style, graded_colours, panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +21,7 @@ SHOWN = 5  # pairs of channels
 AT = (0, 1, 2, 3, 5, 10, 50)  # positions whose hands are drawn
 
 
-@checked
+@check_arguments
 def curves(
     position: Position = "sinusoidal", length: int = 60, d_model: int = 32, d_head: int = 32, lang: str = "en"
 ) -> Picture:
@@ -37,7 +37,7 @@ def curves(
     at = np.arange(length)
     angles = np.outer(theta, at)
     title, note = w("curves_title", name=name), w("curves_note")
-    with drawing():
+    with gnomon_style():
         figure, grid = panels(title, note, (8.4, 0.9 + 1.25 * len(pairs)), rows=len(pairs))
         for n, [axes] in enumerate(grid):
             for values, colour in ((np.sin(angles[n]), BLUE), (np.cos(angles[n]), ORANGE)):
@@ -59,7 +59,7 @@ def curves(
     return Picture(figure, f"{title}. {note}", facts, lang)
 
 
-@checked
+@check_arguments
 def clock(position: Position = "sinusoidal", d_model: int = 32, d_head: int = 32, lang: str = "en") -> Picture:
     """A dial for each of some pairs of channels (rows) at some positions (columns), with its hand at (cos, sin).
 
@@ -69,9 +69,9 @@ def clock(position: Position = "sinusoidal", d_model: int = 32, d_head: int = 32
     pairs, theta, name = _pairs(position, d_model, d_head, max(AT))
     angles = np.outer(theta, AT)
     title, note = w("clock_title", name=name), w("clock_note")
-    with drawing():
+    with gnomon_style():
         figure, grid = panels(title, note, (1.25 * len(AT) + 1.6, 1.1 + 1.3 * len(pairs)), len(pairs), len(AT))
-        for n, (row, colour) in enumerate(zip(grid, in_order(len(pairs)), strict=True)):
+        for n, (row, colour) in enumerate(zip(grid, graded_colours(len(pairs)), strict=True)):
             for m, axes in enumerate(row):
                 _dial(axes, float(angles[n, m]), colour)
                 if n == 0:
@@ -87,7 +87,7 @@ def _pairs(position: Position, d_model: int, d_head: int, length: int) -> tuple[
     """Some of the pairs that turn, their frequencies in radians a token, and the encoding's name: the fastest, the
     slowest, and between them those whose turning can be seen within `length` positions, evenly spread."""
     check_drawable(20 * max(d_head, d_model), f"the frequencies of {max(d_head, d_model)} channels")
-    encoding = turning(position, d_head=d_head, d_model=d_model)
+    encoding = build_rotation(position, d_head=d_head, d_model=d_model)
     turn = [(n, theta) for n, theta in enumerate(encoding.frequencies()) if theta]
     found = sorted(turn, key=lambda pair: -pair[1])  # where axes share the channels, each begins anew
     seen = max(1, sum(theta * length > math.pi / 4 for _, theta in found))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from gnomon.glossary import grouped, localized
+from gnomon.glossary import grouped, localize
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,7 +40,7 @@ _SETTINGS: Any = {
 
 
 @contextmanager
-def drawing() -> Iterator[None]:
+def gnomon_style() -> Iterator[None]:
     """Gnomon's settings inside the `with`, the user's own again after it."""
     from matplotlib import rc_context
 
@@ -132,7 +132,7 @@ def colour_bar(figure: "FigureBase", image: "AxesImage", axes: "Axes | Sequence[
     bar.ax.tick_params(length=0)
 
 
-def in_order(n: int) -> list[str]:
+def graded_colours(n: int) -> list[str]:
     """n colours from dark to light for things in order, none too light to be read on white."""
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
@@ -214,7 +214,7 @@ def write_numbers(figure: "Figure", lang: str) -> None:
             self.inner = inner
 
         def __call__(self, x: float, pos: int | None = None) -> str:
-            return localized(self.inner(x, pos), lang)
+            return localize(self.inner(x, pos), lang)
 
         def set_axis(self, axis: Any) -> None:
             super().set_axis(axis)
@@ -224,7 +224,7 @@ def write_numbers(figure: "Figure", lang: str) -> None:
             self.inner.set_locs(locs)
 
         def get_offset(self) -> str:
-            return localized(self.inner.get_offset(), lang)
+            return localize(self.inner.get_offset(), lang)
 
     for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
         own = axis.get_major_formatter()
@@ -236,7 +236,26 @@ def write_numbers(figure: "Figure", lang: str) -> None:
 
 
 __all__ = [
-    "BLUE", "FAINT", "GREEN", "INK", "MUTED", "ORANGE", "ORDERED", "PURPLE", "SHARE", "SIGNED",
-    "canvas", "colour_bar", "drawable", "drawing", "heat", "in_order", "mark", "name_lines", "panels", "plain_numbers",
-    "spread", "write_numbers",
-]  # fmt: skip
+    "BLUE",
+    "FAINT",
+    "GREEN",
+    "INK",
+    "MUTED",
+    "ORANGE",
+    "ORDERED",
+    "PURPLE",
+    "SHARE",
+    "SIGNED",
+    "canvas",
+    "colour_bar",
+    "drawable",
+    "gnomon_style",
+    "graded_colours",
+    "heat",
+    "mark",
+    "name_lines",
+    "panels",
+    "plain_numbers",
+    "spread",
+    "write_numbers",
+]

@@ -4,16 +4,16 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from gnomon.errors import BadValue, checked
+from gnomon.errors import BadValue, check_arguments
 from gnomon.glossary import Words, words
 from gnomon.layout import Layout
 from gnomon.plots.picture import Picture, check_drawable
-from gnomon.plots.resolve import Position, built, is_trained
-from gnomon.plots.style import BLUE, colour_bar, drawing, heat, panels
+from gnomon.plots.resolve import Position, build_position, is_trained
+from gnomon.plots.style import BLUE, colour_bar, gnomon_style, heat, panels
 from gnomon.positions import Learned, PositionEncoding
 
 
-@checked
+@check_arguments
 def heat_map(
     position: Position = "sinusoidal", length: int | None = None, d_model: int = 128, lang: str = "en"
 ) -> Picture:
@@ -25,7 +25,7 @@ def heat_map(
     w = words("plots", lang)
     vectors, encoding = _table(position, length or _rows(position, 100), d_model)
     title, note = _title(encoding, w), _note(encoding, position, w)
-    with drawing():
+    with gnomon_style():
         figure, [[axes]] = panels(title, note, (7.2, 4.6))
         image = heat(axes, vectors.T, upright=True)
         axes.set(xlabel=w("position"), ylabel=w("dimension"))
@@ -33,7 +33,7 @@ def heat_map(
     return Picture(figure, f"{title}. {note}", {"length": vectors.shape[0], "d_model": vectors.shape[1]}, lang)
 
 
-@checked
+@check_arguments
 def similarity(
     position: Position = "sinusoidal", length: int | None = None, d_model: int = 128, lang: str = "en"
 ) -> Picture:
@@ -48,8 +48,8 @@ def similarity(
     unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     cosine, middle = unit @ unit.T, length // 2
     title = w("similarity_title", name=encoding.name)
-    note = w("similarity_note") + _untrained(encoding, position, w)
-    with drawing():
+    note = w("similarity_note") + _warn_untrained(encoding, position, w)
+    with gnomon_style():
         figure, [[left, right]] = panels(title, note, (8.4, 4.2), columns=2, widths=(1, 1.05))
         image = heat(left, cosine, -1, 1, upright=True)
         left.set(xlabel=w("position"), ylabel=w("position"))
@@ -64,7 +64,7 @@ def similarity(
 
 def _table(position: Position, length: int, d_model: int) -> tuple[npt.NDArray[np.float64], PositionEncoding]:
     check_drawable(length * d_model, f"{length} positions of width {d_model}")
-    encoding = built(position, "input", d_model=d_model, max_positions=length)
+    encoding = build_position(position, "input", d_model=d_model, max_positions=length)
     return vectors_of(encoding, length), encoding
 
 
@@ -93,10 +93,10 @@ def _title(encoding: PositionEncoding, w: Words) -> str:
 def _note(encoding: PositionEncoding, position: Position, w: Words) -> str:
     if encoding.name == "sinusoidal":
         return w("sinusoidal_note")
-    return w("table_note") + _untrained(encoding, position, w)
+    return w("table_note") + _warn_untrained(encoding, position, w)
 
 
-def _untrained(encoding: PositionEncoding, position: Position, w: Words) -> str:
+def _warn_untrained(encoding: PositionEncoding, position: Position, w: Words) -> str:
     """A warning that the table is noise, where it is."""
     random = any(True for _ in encoding.parameters()) and not is_trained(position)
     return f" {w('untrained_note')}" if random else ""

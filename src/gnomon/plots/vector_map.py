@@ -10,7 +10,7 @@ from gnomon.errors import BadValue
 from gnomon.glossary import words
 from gnomon.models.similarity import plane
 from gnomon.plots.picture import Picture
-from gnomon.plots.style import BLUE, GREEN, INK, MUTED, ORANGE, PURPLE, drawable, drawing, in_order, panels
+from gnomon.plots.style import BLUE, GREEN, INK, MUTED, ORANGE, PURPLE, drawable, gnomon_style, graded_colours, panels
 from gnomon.shapes import Float
 
 if TYPE_CHECKING:
@@ -42,10 +42,10 @@ def vector_map(
     title, note = w("title"), w(f"note_{of}")
     places, shares = (x.numpy() for x in plane(vectors))
     kinds = sorted({g for g in groups if g is not None})
-    colours = COLOURS[: len(kinds)] if len(kinds) <= len(COLOURS) else in_order(len(kinds))
+    colours = COLOURS[: len(kinds)] if len(kinds) <= len(COLOURS) else graded_colours(len(kinds))
     colour_of: dict[int | None, str] = {None: MUTED, **dict(zip(kinds, colours, strict=True))}
     heads = {groups.index(g) for g in kinds}
-    with drawing():
+    with gnomon_style():
         figure, [[axes]] = panels(title, note, (8.0, 6.2))
         plain = [i for i, g in enumerate(groups) if g is None]
         axes.scatter(places[plain, 0], places[plain, 1], s=7, color=MUTED, alpha=0.45, linewidths=0)
@@ -87,7 +87,7 @@ def _write(figure: "Figure", axes: "Axes", labels: Sequence[tuple[Any, str, str,
     for place, name, colour, stands_out in labels:
         x, y = axes.transData.transform(place)
         style: dict[str, Any] = {"fontsize": LARGE, "fontweight": "bold"} if stands_out else {"fontsize": SMALL}
-        for offset, ha, va in _beside():
+        for offset, ha, va in _label_spots():
             text = axes.annotate(
                 name, place, xytext=offset, textcoords="offset points", ha=ha, va=va, color=colour,
                 annotation_clip=False, **style,
@@ -102,7 +102,7 @@ def _write(figure: "Figure", axes: "Axes", labels: Sequence[tuple[Any, str, str,
     return written
 
 
-def _beside() -> Iterator[tuple[tuple[float, float], str, str]]:
+def _label_spots() -> Iterator[tuple[tuple[float, float], str, str]]:
     """Where a name may stand: right, left, above, below of its dot, then at the corners, then a little further off."""
     for reach in (6.0, 11.0):
         yield (reach, 0), "left", "center"

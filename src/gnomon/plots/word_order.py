@@ -14,7 +14,7 @@ import torch
 
 from gnomon.attention.multihead import MultiHeadAttention
 from gnomon.data import Tokenizer
-from gnomon.errors import BadValue, checked, shown, wrong
+from gnomon.errors import BadValue, check_arguments, short_repr, wrong
 from gnomon.glossary import Words, words
 from gnomon.layout import Layout, visible
 from gnomon.models import DecoderOnly
@@ -103,7 +103,7 @@ class Order:
 
 
 @torch.no_grad()
-@checked
+@check_arguments
 def order(
     lang: str = "en",
     encodings: tuple[str, ...] = ENCODINGS,
@@ -120,10 +120,10 @@ def order(
     if layers < 1:
         raise BadValue(f"a stack has at least one layer, got {layers}")
     a, b = _sentences(words("order", lang), sentences)
-    back = _back(a, b)
+    back = _original_places(a, b)
     comparisons = [_compare(name, a, b, back, seed, layers) for name in dict.fromkeys(("none", *encodings))]
     causal = {n: _last_outputs_differ(a, b, seed, n) for n in (1, 2, 3)}
-    return Order(lang, seed, layers, a, b, _swapped(a.words, b.words), back, comparisons, causal)
+    return Order(lang, seed, layers, a, b, _find_swap(a.words, b.words), back, comparisons, causal)
 
 
 def _sentences(w: Words, given: Sequence[object] | None) -> tuple[Sentence, Sentence]:
@@ -139,7 +139,7 @@ def _sentences(w: Words, given: Sequence[object] | None) -> tuple[Sentence, Sent
         raise BadValue("the two sentences are the same: give the second one with words in another order")
     if Counter(one) != Counter(other):
         only = [list((Counter(x) - Counter(y)).elements()) for x, y in ((one, other), (other, one))]
-        first, second = (shown(" ".join(found)) if found else "nothing" for found in only)
+        first, second = (short_repr(" ".join(found)) if found else "nothing" for found in only)
         raise BadValue(
             "two sentences in which only the order differs have the same words; only in the first: "
             f"{first}; only in the second: {second}"
@@ -176,7 +176,7 @@ def _swap(plain: list[str], i: int, j: int) -> list[str]:
     return swapped
 
 
-def _swapped(a: list[str], b: list[str]) -> tuple[slice, slice] | None:
+def _find_swap(a: list[str], b: list[str]) -> tuple[slice, slice] | None:
     """The two runs of words, as short as can be, whose exchange makes b of a; None where b is another reordering."""
     apart = [i for i, (x, y) in enumerate(zip(a, b, strict=True)) if x != y]
     low, high = apart[0], apart[-1] + 1
@@ -189,7 +189,7 @@ def _swapped(a: list[str], b: list[str]) -> tuple[slice, slice] | None:
     return None
 
 
-def _back(a: Sentence, b: Sentence) -> list[int]:
+def _original_places(a: Sentence, b: Sentence) -> list[int]:
     """For each token of b, the place in a where it stood: words go with their spans, blanks in their order."""
     places: dict[str, list[slice]] = {}
     for word, span in zip(a.words, a.spans, strict=True):
@@ -205,7 +205,7 @@ def _back(a: Sentence, b: Sentence) -> list[int]:
 
 def _compare(position: str, a: Sentence, b: Sentence, back: list[int], seed: int, layers: int) -> Comparison:
     model = stack(position, seed, layers, causal=False, length=len(a.ids))
-    (s_a, f_a, w_a), (s_b, f_b, w_b) = (_seen(model, x) for x in (a, b))
+    (s_a, f_a, w_a), (s_b, f_b, w_b) = (_read_model(model, x) for x in (a, b))
     return Comparison(
         position,
         float((s_b - s_a[:, back][:, :, back]).abs().max()),
@@ -215,7 +215,7 @@ def _compare(position: str, a: Sentence, b: Sentence, back: list[int], seed: int
     )
 
 
-def _seen(model: DecoderOnly, x: Sentence) -> tuple[Float, Float, Float]:
+def _read_model(model: DecoderOnly, x: Sentence) -> tuple[Float, Float, Float]:
     """Layer 1's scores (H, T, T), the last outputs (T, D), and layer 1's weights (T, T), mean of heads."""
     ids, trace = torch.tensor([x.ids]), Trace()
     outputs = model.hidden(ids, trace=trace)

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from gnomon.errors import BadValue, checked, unknown
+from gnomon.errors import BadValue, check_arguments, unknown
 from gnomon.glossary import message
 from gnomon.positions.base import PositionEncoding
 from gnomon.shapes import Float, Int
@@ -35,7 +35,7 @@ class ALiBi(PositionEncoding):
     relative = True
     extrapolation = "flat, without far memory"
 
-    @checked
+    @check_arguments
     def __init__(self, n_heads: int, causal: bool = True, sides: Sides = "symmetric") -> None:
         """n_heads: any number. sides (for bidirectional attention only): "symmetric" penalises |i - j| in every head;
         "split" lets the first half of the heads look back only and the rest look ahead only."""

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from gnomon.errors import BadValue, checked, must_be
+from gnomon.errors import BadValue, check_arguments, must_be
 from gnomon.glossary import message
 from gnomon.layout import Layout
 from gnomon.positions.base import PositionEncoding, Tables
@@ -41,7 +41,7 @@ class AxialRoPE(PositionEncoding):
     for_text = False
     extrapolation = "fair on somewhat larger grids"
 
-    @checked
+    @check_arguments
     def __init__(self, d_head: int, axes: int = 2, base: float = 100.0, pairing: Pairing = "half") -> None:
         """axes: how many coordinates a token has, 2 of a picture. base and pairing: as of rope, base per axis."""
         super().__init__()

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import torch
 
-from gnomon.errors import BadValue, checked
+from gnomon.errors import BadValue, check_arguments
 from gnomon.glossary import message
 from gnomon.layout import Layout
 from gnomon.positions.axial_rope import check_axes
@@ -42,7 +42,7 @@ class AxialSinusoidal(PositionEncoding):
     for_text = False
     extrapolation = "breaks soon past the cells of training"
 
-    @checked
+    @check_arguments
     def __init__(self, d_model: int, axes: int = 2, base: float = 10000.0, table: Table = "concatenated") -> None:
         """axes: how many coordinates a token has, 2 of a picture. base, table: of each axis, as of sinusoidal."""
         super().__init__()

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from gnomon.errors import BadValue, must_be, wrong
 from gnomon.glossary import message
 from gnomon.layout import Layout, Positions, check_layouts, layout_of, visible
-from gnomon.positions.hooks import Acts, Projection, Side, Tables, wide
+from gnomon.positions.hooks import Acts, Projection, Side, Tables, position_dtype
 from gnomon.shapes import Bool, Float, Int
 from gnomon.show import card, matrix_image
 
@@ -111,7 +111,7 @@ class PositionEncoding(nn.Module):
     def prepare_for(self, at: Layout, k_at: Layout, dtype: torch.dtype = torch.float32) -> Tables:
         """Place 2: the tables of a forward whose queries, of this dtype, sit at `at`, and all keys at `k_at`, which
         ends with `at`. For methods that turn keys when they are read; the others need tables of the new tokens only."""
-        return self.prepare(at, wide(dtype))
+        return self.prepare(at, position_dtype(dtype))
 
     def read(self, k: Float, tables: Tables) -> Iterator[tuple[slice, Float]]:
         """Place 2, after the cache: parts of the queries, and the keys (B, K, S, C') that each is multiplied with, made
@@ -121,7 +121,7 @@ class PositionEncoding(nn.Module):
     def turned(self, q: Float, k: Float, at: Layout, k_at: Layout | None = None) -> tuple[Float, Float]:
         """Place 2, all of it: queries (B, H, T, C) and keys (B, K, S, C) as they are multiplied, without a cache."""
         tables = self.prepare_for(at, at if k_at is None else k_at, q.dtype)
-        held = self.key(k, tables if k_at is None else self.prepare(k_at, wide(k.dtype)))
+        held = self.key(k, tables if k_at is None else self.prepare(k_at, position_dtype(k.dtype)))
         (_, keys), *more = self.read(held, tables)
         if more:
             raise BadValue(f"{self.name} cannot turn queries that are so far apart at once: give it fewer of them")
@@ -191,7 +191,7 @@ class PositionEncoding(nn.Module):
         tokens = {"input": 1, "rotation": 2, "score": 3}[self.acts]  # the axis whose places are told
         at = layout_of(at, x.shape[0], x.shape[tokens], x.device, takes_positions=True)
         self.check(at)
-        dtype = wide(x.dtype)
+        dtype = position_dtype(x.dtype)
         if self.acts == "input":
             vectors = self.vectors(at, dtype)
             if vectors is not None and vectors.shape[-1] != x.shape[-1]:
@@ -234,7 +234,7 @@ class PositionEncoding(nn.Module):
         heads = n_heads if n_heads is not None else self.heads()
         if type(self).heads is not PositionEncoding.heads and heads != self.heads():
             raise BadValue(f"{self.name} was built for n_heads={self.heads()}, got {heads} heads")
-        h = torch.arange(heads, device=q.device, dtype=wide(dtype))[:, None, None]
+        h = torch.arange(heads, device=q.device, dtype=position_dtype(dtype))[:, None, None]
         bias = self.bias(h, q.pos[:, None, :, None], k.pos[:, None, None, :])
         return None if bias is None else bias.to(dtype)
 
@@ -271,12 +271,12 @@ class PositionEncoding(nn.Module):
     def _repr_html_(self) -> str:
         size = sum(p.numel() for p in self.parameters())
         known = {**facts(type(self)), "built with": self.extra_repr(), "parameters": f"{size:,}"}
-        matrix, caption = self.look()
+        matrix, caption = self.preview()
         image = "" if matrix is None else matrix_image(matrix.double().cpu().numpy(), caption)
         return card(self.name, known, image, caption)
 
     @torch.no_grad()
-    def look(self, T: int = 64) -> tuple[Float | None, str]:
+    def preview(self, T: int = 64) -> tuple[Float | None, str]:
         """A matrix (rows, T) that shows what this encoding does at positions 0..T-1, and what its axes are."""
         at = Layout.dense(1, T, next((p.device for p in self.parameters()), None))
         try:
@@ -303,7 +303,7 @@ class PositionEncoding(nn.Module):
         H, C, D = self.heads(), self.d_head, self.d_model
         x = torch.randn(draws, T, D, generator=rng)
         weights = torch.randn(2, D, H * C, generator=rng) / D**0.5
-        queries, keys = (partial(_projected, weight=w, heads=H) for w in weights)
+        queries, keys = (partial(_project, weight=w, heads=H) for w in weights)
         tables = self.project(self.of_layer(self.prepare(at), 0), queries, keys)
         state, ok, scale = self.state(x, tables, at), visible(at, at, self.one_sided), C**-0.5
         q, k = Side(queries(x), at, state), Side(keys(x), at, state)
@@ -365,7 +365,7 @@ class NoPE(PositionEncoding):
     extrapolation = "fair to about 1.5 times"
 
 
-def _projected(x: Float, weight: Float, heads: int) -> Float:
+def _project(x: Float, weight: Float, heads: int) -> Float:
     """x (B, T, D) -> (B, H, T, C)."""
     return (x @ weight).view(*x.shape[:2], heads, -1).transpose(1, 2)
 
@@ -382,5 +382,13 @@ def kind_of(cls: type[PositionEncoding]) -> str:
 
 
 __all__ = [
-    "Acts", "NoPE", "PositionEncoding", "Projection", "Side", "Tables", "facts", "kind_of", "wide",
-]  # fmt: skip
+    "Acts",
+    "NoPE",
+    "PositionEncoding",
+    "Projection",
+    "Side",
+    "Tables",
+    "facts",
+    "kind_of",
+    "position_dtype",
+]

@@ -16,7 +16,7 @@ from types import MappingProxyType
 import torch
 from torch import nn
 
-from gnomon.errors import BadValue, checked
+from gnomon.errors import BadValue, check_arguments
 from gnomon.glossary import message
 from gnomon.positions.base import PositionEncoding
 from gnomon.positions.hooks import Side, Tables, of_layer
@@ -41,7 +41,7 @@ class CoPE(PositionEncoding):
     tiny = MappingProxyType({"rows": 6})  # fewer than a text of a few tokens reaches
     one_sided = True
 
-    @checked
+    @check_arguments
     def __init__(self, d_head: int, n_heads: int, n_layers: int = 1, rows: int = 64, scaled: bool = True) -> None:
         """rows: P, of the table; counts from P - 1 on are one. scaled: whether e is, as keys are."""
         super().__init__()

@@ -19,11 +19,11 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from gnomon.errors import BadValue, checked
+from gnomon.errors import BadValue, check_arguments
 from gnomon.glossary import message
 from gnomon.layout import Layout
 from gnomon.positions.base import PositionEncoding
-from gnomon.positions.hooks import Projection, Side, Tables, of_layer, wide
+from gnomon.positions.hooks import Projection, Side, Tables, of_layer, position_dtype
 from gnomon.positions.rows import gaps, take
 from gnomon.shapes import Bool, Float, Int
 
@@ -44,7 +44,7 @@ class DeBERTa(PositionEncoding):
     extrapolation = "rises slowly, far order is lost"
     tiny = MappingProxyType({"buckets": 4, "max_distance": 8})  # what texts of a few tokens pass
 
-    @checked
+    @check_arguments
     def __init__(
         self,
         d_model: int,
@@ -105,7 +105,7 @@ class DeBERTa(PositionEncoding):
 
     def of_layer(self, tables: Tables, n: int) -> Tables:
         """P (N, D), and the layer's own projections of it, weights and biases, where it has them."""
-        rows = self.weight.to(wide(self.weight.dtype))
+        rows = self.weight.to(position_dtype(self.weight.dtype))
         if self.norm is not None:
             gain, shift = (p.to(rows.dtype) for p in (self.norm.weight, self.norm.bias))
             rows = F.layer_norm(rows, (self.d_model,), gain, shift, self.norm.eps)

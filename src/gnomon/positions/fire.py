@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gnomon.errors import BadValue, checked, must_be
+from gnomon.errors import BadValue, check_arguments, must_be
 from gnomon.glossary import message
 from gnomon.positions.base import PositionEncoding
 from gnomon.shapes import Float, Int
@@ -44,7 +44,7 @@ class FIRE(PositionEncoding):
     one_sided = True
     pair_width = 2 * WIDTH  # the network's input to each unit, and what comes out
 
-    @checked
+    @check_arguments
     def __init__(self, n_heads: int, threshold: float = 512.0) -> None:
         """threshold: L, in tokens, as it starts; queries before it are normalised alike. Choose it below the training
         length."""

@@ -17,11 +17,11 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from gnomon.errors import BadValue, checked
+from gnomon.errors import BadValue, check_arguments
 from gnomon.glossary import message
 from gnomon.layout import Layout
 from gnomon.positions.base import PositionEncoding
-from gnomon.positions.hooks import Side, Tables, of_layer, wide
+from gnomon.positions.hooks import Side, Tables, of_layer, position_dtype
 from gnomon.shapes import Bool, Float, Int
 
 
@@ -42,7 +42,7 @@ class FoX(PositionEncoding):
     extrapolation = "flat"
     one_sided = True
 
-    @checked
+    @check_arguments
     def __init__(
         self, d_model: int, d_head: int, n_heads: int, n_layers: int = 1, start: float = 0.0, std: float = 0.02
     ) -> None:
@@ -75,7 +75,7 @@ class FoX(PositionEncoding):
     def state(self, x: Float, tables: Tables, at: Layout, held: tuple[Float, Layout] | None = None) -> Float:
         """(B, H, T, 1) the sum of log f over a token's document, up to the token itself."""
         assert tables is not None
-        at, dtype = at.expand(x.shape[0]), wide(x.dtype)
+        at, dtype = at.expand(x.shape[0]), position_dtype(x.dtype)
         with torch.autocast(x.device.type, enabled=False):
             weight, shift = (table.to(dtype) for table in tables)
             log_f = F.logsigmoid(F.linear(x.to(dtype), weight, shift)).transpose(1, 2)  # (B, H, T)

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gnomon.errors import BadValue, checked, must_be
+from gnomon.errors import BadValue, check_arguments, must_be
 from gnomon.glossary import message
 from gnomon.positions.base import PositionEncoding
 from gnomon.shapes import Float, Int
@@ -35,7 +35,7 @@ class HardALiBi(PositionEncoding):
     relative = True
     extrapolation = "flat where order is local"
 
-    @checked
+    @check_arguments
     def __init__(self, n_heads: int, windows: int | None = None) -> None:
         """windows: M, how many heads have one; by default half of them. The others see everything."""
         super().__init__()

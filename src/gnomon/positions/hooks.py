@@ -34,9 +34,9 @@ def of_layer(table: Float, n: int) -> Float:
     return table[n] if torch.is_grad_enabled() else table[n].detach()
 
 
-def wide(dtype: torch.dtype) -> torch.dtype:
+def position_dtype(dtype: torch.dtype) -> torch.dtype:
     """The dtype in which positions are computed for tensors of `dtype`: float64 for float64, else float32."""
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 
-__all__ = ["Acts", "Projection", "Side", "Tables", "of_layer", "wide"]
+__all__ = ["Acts", "Projection", "Side", "Tables", "of_layer", "position_dtype"]

@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from gnomon.errors import BadValue, checked, must_be, unknown
+from gnomon.errors import BadValue, check_arguments, must_be, unknown
 from gnomon.glossary import message
 from gnomon.positions.base import PositionEncoding
 from gnomon.shapes import Float, Int
@@ -40,7 +40,7 @@ class Kerple(PositionEncoding):
     relative = True
     extrapolation = "flat"
 
-    @checked
+    @check_arguments
     def __init__(self, n_heads: int, form: Form = "logarithmic") -> None:
         """n_heads: any number. form: "logarithmic" (the paper's best) or "power"."""
         super().__init__()

@@ -22,11 +22,11 @@ def formula(cls: type[PositionEncoding]) -> str:
     """The formula of a method: its `formula`, else the first indented lines of the docstring of its module or class."""
     module = sys.modules.get(cls.__module__)
     of_class = inspect.cleandoc(cls.__dict__.get("__doc__") or "")
-    texts = [cls.formula, *(_indented(doc) for doc in (getattr(module, "__doc__", None), of_class))]
+    texts = [cls.formula, *(_indented_lines(doc) for doc in (getattr(module, "__doc__", None), of_class))]
     return next((text for text in texts if text), "")
 
 
-def _indented(doc: str | None) -> str:
+def _indented_lines(doc: str | None) -> str:
     """The first lines that are indented, until one that is not."""
     found = re.search(r"^(?: {4,}\S.*(?:\n|\Z))+", doc or "", re.MULTILINE)
     return inspect.cleandoc(f"\n{found.group()}") if found else ""

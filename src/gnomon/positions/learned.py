@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from gnomon.errors import BadValue, checked, must_be, unknown
+from gnomon.errors import BadValue, check_arguments, must_be, unknown
 from gnomon.glossary import message
 from gnomon.layout import Layout
 from gnomon.positions.base import PositionEncoding
@@ -35,7 +35,7 @@ class Learned(PositionEncoding):
     acts = "input"
     extrapolation = "no rows: an error"
 
-    @checked
+    @check_arguments
     def __init__(self, d_model: int, max_positions: int, std: float = 0.02, offset: int = 0) -> None:
         """d_model: width. max_positions: how many there are. std: of the normal initialisation (GPT-2: 0.02).
         offset: rows of the table before that of position 0, which nothing reads (OPT, BART and RoBERTa have 2)."""

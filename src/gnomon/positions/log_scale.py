@@ -19,10 +19,10 @@ from typing import Any, ClassVar, Literal
 
 import torch
 
-from gnomon.errors import BadValue, checked, must_be
+from gnomon.errors import BadValue, check_arguments, must_be
 from gnomon.glossary import message
 from gnomon.layout import Layout
-from gnomon.positions.base import PositionEncoding, Tables, wide
+from gnomon.positions.base import PositionEncoding, Tables, position_dtype
 from gnomon.shapes import Float
 
 Growth = Literal["smooth", "steps"]
@@ -47,7 +47,7 @@ class LogScale(PositionEncoding):
     extrapolation = "further than none, where the coefficient fits"
     tiny = MappingProxyType({"coefficient": 0.5, "length": 4})  # a scale that grows within a few tokens
 
-    @checked
+    @check_arguments
     def __init__(self, coefficient: float = 0.1, length: int = 8192, growth: Growth = "smooth") -> None:
         """coefficient: c. length: L, up to which smooth changes nothing; the length of training. growth: see above."""
         super().__init__()
@@ -75,7 +75,7 @@ class LogScale(PositionEncoding):
     def query(self, q: Float, tables: Tables) -> Float:
         """q (B, H, T, C) times beta, computed in float32 (float64 for float64) and rounded once."""
         assert tables is not None
-        return (q.to(wide(q.dtype)) * tables[0]).to(q.dtype)
+        return (q.to(position_dtype(q.dtype)) * tables[0]).to(q.dtype)
 
     def describe(self, trained: int | None = None) -> list[str]:
         """The scale, and what it comes to at twice the trained length."""
@@ -88,7 +88,7 @@ class LogScale(PositionEncoding):
         return [*lines, message("encodings", "log_scale_twice", times=1 + self.coefficient * grown)]
 
     @torch.no_grad()
-    def look(self, T: int = 64) -> tuple[Float | None, str]:
+    def preview(self, T: int = 64) -> tuple[Float | None, str]:
         """The scale of each query, (1, T)."""
         (beta,) = self.prepare(Layout.dense(1, T)) or ()
         return beta[0, :, :, 0], message("encodings", "look_log_scale", last=T - 1)

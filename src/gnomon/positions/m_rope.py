@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from gnomon.errors import BadValue, checked, wrong
+from gnomon.errors import BadValue, check_arguments, wrong
 from gnomon.glossary import message
 from gnomon.layout import Layout
 from gnomon.positions.base import PositionEncoding, Tables
@@ -42,7 +42,7 @@ class MRoPE(PositionEncoding):
     for_text = False
     extrapolation = "breaks at about 1.2 to 1.4 times"
 
-    @checked
+    @check_arguments
     def __init__(
         self,
         d_head: int,

@@ -24,7 +24,7 @@ def call(text: str, what: str = "position encoding") -> tuple[str, list[Any], di
         ) from error
 
 
-def written(name: str, options: dict[str, Any]) -> str:
+def to_text(name: str, options: dict[str, Any]) -> str:
     """The text that `call` reads: the name alone where there are no options."""
     return f"{name}({', '.join(f'{k}={v!r}' for k, v in options.items())})" if options else name
 
@@ -50,4 +50,4 @@ def split(text: str) -> list[str]:
     return parts
 
 
-__all__ = ["call", "split", "written"]
+__all__ = ["call", "split", "to_text"]

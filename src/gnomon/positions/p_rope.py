@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from gnomon.errors import BadValue, checked, must_be
+from gnomon.errors import BadValue, check_arguments, must_be
 from gnomon.glossary import message
 from gnomon.layout import Layout
 from gnomon.positions.base import PositionEncoding, Tables
@@ -38,7 +38,7 @@ class PRoPE(PositionEncoding):
     relative = True
     extrapolation = "breaks at about 1.2 to 1.4 times"
 
-    @checked
+    @check_arguments
     def __init__(self, d_head: int, p: float = 0.75, base: float = 10000.0, pairing: Pairing = "half") -> None:
         """p: the share of the pairs that turn, the fastest. base and pairing: as of rope."""
         super().__init__()

@@ -17,10 +17,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from gnomon.errors import BadValue, checked
+from gnomon.errors import BadValue, check_arguments
 from gnomon.glossary import message
 from gnomon.layout import Layout
-from gnomon.positions.base import PositionEncoding, Tables, wide
+from gnomon.positions.base import PositionEncoding, Tables, position_dtype
 from gnomon.positions.frequencies import angles, check_base, turns
 from gnomon.shapes import Float
 
@@ -39,7 +39,7 @@ class PoPE(PositionEncoding):
     relative = True
     extrapolation = "rises slowly"
 
-    @checked
+    @check_arguments
     def __init__(self, d_head: int, n_heads: int, base: float = 10000.0) -> None:
         """d_head, n_heads: any. base: of the wavelengths."""
         super().__init__()
@@ -76,7 +76,7 @@ class PoPE(PositionEncoding):
 
     def prepare_for(self, at: Layout, k_at: Layout, dtype: torch.dtype = torch.float32) -> Tables:
         """Those of all keys, the queries' among them."""
-        return self.prepare(k_at, wide(dtype))
+        return self.prepare(k_at, position_dtype(dtype))
 
     def query(self, q: Float, tables: Tables) -> Float:
         """q (B, H, T, C) -> (B, H, T, 2C): lengths at angle m theta - delta."""
@@ -87,16 +87,16 @@ class PoPE(PositionEncoding):
         cos, sin = (x[..., -q.shape[2] :, :] for x in tables)
         delta = self.delta.to(cos.dtype)[:, None]
         c, s = delta.cos(), delta.sin()
-        return _at_angle(F.softplus(q.to(wide(q.dtype))), cos * c + sin * s, sin * c - cos * s).to(q.dtype)
+        return _at_angle(F.softplus(q.to(position_dtype(q.dtype))), cos * c + sin * s, sin * c - cos * s).to(q.dtype)
 
     def key(self, k: Float, tables: Tables) -> Float:
         """k (B, K, T, C) -> its lengths."""
-        return F.softplus(k.to(wide(k.dtype))).to(k.dtype)
+        return F.softplus(k.to(position_dtype(k.dtype))).to(k.dtype)
 
     def read(self, k: Float, tables: Tables) -> Iterator[tuple[slice, Float]]:
         """Lengths (B, K, S, C) -> (B, K, S, 2C): at angle n theta."""
         assert tables is not None
-        yield slice(None), _at_angle(k.to(wide(k.dtype)), *tables).to(k.dtype)
+        yield slice(None), _at_angle(k.to(position_dtype(k.dtype)), *tables).to(k.dtype)
 
     @torch.no_grad()
     def describe(self, trained: int | None = None) -> list[str]:

@@ -12,12 +12,12 @@ from typing import Any, ClassVar, Literal, get_args
 
 import torch
 
-from gnomon.errors import BadValue, checked, must_be, unknown
+from gnomon.errors import BadValue, check_arguments, must_be, unknown
 from gnomon.glossary import message
 from gnomon.layout import Layout, Positions
-from gnomon.positions.base import PositionEncoding, Tables, wide
+from gnomon.positions.base import PositionEncoding, Tables, position_dtype
 from gnomon.positions.frequencies import angles, check_base, pair_angles, turns
-from gnomon.positions.scaling import SCALINGS, Scaling, how_to_ask, plain_frequencies
+from gnomon.positions.scaling import SCALINGS, Scaling, plain_frequencies, scaling_hint
 from gnomon.positions.scaling import scaling as from_settings
 from gnomon.shapes import Float, Int
 
@@ -38,13 +38,13 @@ class RoPE(PositionEncoding):
     acts = "rotation"
     relative = True
     extrapolation = "breaks at about 1.2 to 1.4 times"
-    not_names: ClassVar[Mapping[str, str]] = {kind: how_to_ask(kind) for kind in SCALINGS}
+    not_names: ClassVar[Mapping[str, str]] = {kind: scaling_hint(kind) for kind in SCALINGS}
     options_elsewhere: ClassVar[Mapping[str, str]] = {
         "theta": "base", "rope_theta": "base", "rope_scaling": "scaling", "factor": "scaling",
         "partial_rotary_factor": "fraction", "rotary_pct": "fraction", "dim": "rotary_dim", "interleaved": "pairing",
     }  # fmt: skip
 
-    @checked
+    @check_arguments
     def __init__(
         self,
         d_head: int,
@@ -118,7 +118,7 @@ class RoPE(PositionEncoding):
             raise BadValue(f"rope was built for d_head={self.d_head}, got heads of width {x.shape[-1]}")
         cos, sin = tables
         r, rest = x[..., : self.rotary_dim], x[..., self.rotary_dim :]
-        r = r.to(wide(x.dtype))
+        r = r.to(position_dtype(x.dtype))
         if self.pairing == "half":
             a, b = r.chunk(2, -1)
             turned = torch.cat([torch.addcmul(a * cos, b, sin, value=-1), torch.addcmul(b * cos, a, sin)], -1)

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gnomon.errors import BadValue, checked, must_be
+from gnomon.errors import BadValue, check_arguments, must_be
 from gnomon.glossary import message
 from gnomon.positions.base import PositionEncoding
 from gnomon.positions.frequencies import check_base
@@ -36,7 +36,7 @@ class SandwichBias(PositionEncoding):
     relative = True
     extrapolation = "nearly flat"
 
-    @checked
+    @check_arguments
     def __init__(self, n_heads: int, width: int = 128, base: float = 10000.0) -> None:
         """width: D, of the sinusoidal vectors (the paper's 128 whatever the model's). base: of their wavelengths."""
         super().__init__()

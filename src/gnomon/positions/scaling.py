@@ -32,7 +32,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from gnomon.errors import BadValue, shown, unknown
+from gnomon.errors import BadValue, short_repr, unknown
 from gnomon.settings import check_fields
 from gnomon.shapes import Float, Int
 
@@ -297,9 +297,9 @@ class LongRoPE(Scaling):
 
     def frequencies(self, base: float, d: int) -> list[float]:
         """Those past the trained length."""
-        return self._divided(base, d, self.long_factor)
+        return self._divide(base, d, self.long_factor)
 
-    def _divided(self, base: float, d: int, factors: tuple[float, ...]) -> list[float]:
+    def _divide(self, base: float, d: int, factors: tuple[float, ...]) -> list[float]:
         if len(factors) != d // 2:
             raise BadValue(f"longrope has {len(factors)} factors, but a width of {d} has {d // 2} pairs")
         return [theta / factor for theta, factor in zip(plain_frequencies(base, d), factors, strict=True)]
@@ -311,7 +311,7 @@ class LongRoPE(Scaling):
     def frequencies_at(self, length: Int, base: float, d: int) -> Float | None:
         """One list or the other."""
         short, long = (
-            torch.tensor(self._divided(base, d, factors), dtype=torch.float64, device=length.device)
+            torch.tensor(self._divide(base, d, factors), dtype=torch.float64, device=length.device)
             for factors in (self.short_factor, self.long_factor)
         )
         return torch.where((length > self.original_length).unsqueeze(-1), long, short)
@@ -380,7 +380,7 @@ def scaling(settings: Scaling | Mapping[str, Any]) -> Scaling:
     if isinstance(settings, Scaling):
         return settings
     if not isinstance(settings, Mapping) or "kind" not in settings:
-        raise BadValue(f"a context scaling is given as {{'kind': 'linear', 'factor': 2.0}}; got {shown(settings)}")
+        raise BadValue(f"a context scaling is given as {{'kind': 'linear', 'factor': 2.0}}; got {short_repr(settings)}")
     if not isinstance(settings["kind"], str) or settings["kind"] not in SCALINGS:
         raise unknown("context scaling", str(settings["kind"]), SCALINGS)
     cls, options = SCALINGS[settings["kind"]], {k: v for k, v in settings.items() if k != "kind"}
@@ -391,10 +391,10 @@ def scaling(settings: Scaling | Mapping[str, Any]) -> Scaling:
     try:
         return cls(**options)
     except (TypeError, OverflowError) as error:
-        raise BadValue(f"{cls.kind} scaling takes {', '.join(known)}; got {shown(settings)}") from error
+        raise BadValue(f"{cls.kind} scaling takes {', '.join(known)}; got {short_repr(settings)}") from error
 
 
-def how_to_ask(kind: str) -> str:
+def scaling_hint(kind: str) -> str:
     """How a scaling is asked for by somebody who took it for an encoding."""
     example = {"factor": 4.0, "original_length": 4096, "short_factor": [1.0], "long_factor": [4.0], "fraction": 0.25}
     needed = [f.name for f in fields(SCALINGS[kind]) if f.default is MISSING or f.name == "fraction"]
@@ -414,6 +414,15 @@ def check_length(length: int) -> None:
 
 
 __all__ = [
-    "NTK", "SCALINGS", "DynamicNTK", "Linear", "Llama3", "LongRoPE", "Proportional", "Scaling", "YaRN",
-    "plain_frequencies", "scaling",
-]  # fmt: skip
+    "NTK",
+    "SCALINGS",
+    "DynamicNTK",
+    "Linear",
+    "Llama3",
+    "LongRoPE",
+    "Proportional",
+    "Scaling",
+    "YaRN",
+    "plain_frequencies",
+    "scaling",
+]

@@ -14,7 +14,7 @@ from types import MappingProxyType
 import torch
 from torch import nn
 
-from gnomon.errors import BadValue, checked
+from gnomon.errors import BadValue, check_arguments
 from gnomon.glossary import message
 from gnomon.layout import Layout
 from gnomon.positions.base import PositionEncoding
@@ -39,7 +39,7 @@ class Shaw(PositionEncoding):
     extrapolation = "rises slowly, far order is lost"
     tiny = MappingProxyType({"clip": 4})  # what texts of a few tokens pass
 
-    @checked
+    @check_arguments
     def __init__(
         self, d_head: int, n_heads: int, n_layers: int = 1, clip: int = 16, per_head: bool = False, values: bool = True
     ) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from gnomon.errors import BadValue, checked, must_be, unknown
+from gnomon.errors import BadValue, check_arguments, must_be, unknown
 from gnomon.glossary import message
 from gnomon.layout import Layout, Positions
 from gnomon.positions.base import PositionEncoding
@@ -39,7 +39,7 @@ class Sinusoidal(PositionEncoding):
     acts = "input"
     extrapolation = "breaks after some 50 tokens"
 
-    @checked
+    @check_arguments
     def __init__(self, d_model: int, base: float = 10000.0, table: Table = "interleaved", offset: int = 0) -> None:
         """d_model: width of the vectors. base: of the wavelengths. table: which of the three published layouts.
         offset: the row of position 0 (M2M-100 has 2)."""

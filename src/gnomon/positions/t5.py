@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gnomon.errors import BadValue, checked
+from gnomon.errors import BadValue, check_arguments
 from gnomon.glossary import message
 from gnomon.positions.base import PositionEncoding
 from gnomon.shapes import Float, Int
@@ -36,7 +36,7 @@ class T5(PositionEncoding):
     relative = True
     extrapolation = "rises slowly"
 
-    @checked
+    @check_arguments
     def __init__(
         self, n_heads: int, causal: bool = True, n_buckets: int = 32, max_distance: int = 128, std: float = 0.02
     ) -> None:

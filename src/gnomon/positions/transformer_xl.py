@@ -18,12 +18,12 @@ which needs no vector per distance, for any positions: fractional, sparse, or sh
 import torch
 from torch import nn
 
-from gnomon.errors import BadValue, checked
+from gnomon.errors import BadValue, check_arguments
 from gnomon.glossary import message
 from gnomon.layout import Layout
 from gnomon.positions.base import PositionEncoding
 from gnomon.positions.frequencies import angles, check_base, turns
-from gnomon.positions.hooks import Side, Tables, of_layer, wide
+from gnomon.positions.hooks import Side, Tables, of_layer, position_dtype
 from gnomon.shapes import Bool, Float
 
 
@@ -43,7 +43,7 @@ class TransformerXL(PositionEncoding):
     relative = True
     extrapolation = "rises slowly"
 
-    @checked
+    @check_arguments
     def __init__(
         self, d_model: int, d_head: int, n_heads: int, n_layers: int = 1, base: float = 10000.0, std: float = 0.02
     ) -> None:
@@ -78,7 +78,7 @@ class TransformerXL(PositionEncoding):
 
     def prepare_for(self, at: Layout, k_at: Layout, dtype: torch.dtype = torch.float32) -> Tables:
         """Cosines and sines (B or 1, 1, S, D/2) of where keys sit, for all layers."""
-        return self.waves(k_at, wide(dtype))
+        return self.waves(k_at, position_dtype(dtype))
 
     def waves(self, at: Layout, dtype: torch.dtype) -> tuple[Float, Float]:
         """Cosines and sines (B or 1, 1, T, D/2) of these positions."""

@@ -16,10 +16,10 @@ from typing import Any
 
 import torch
 
-from gnomon.errors import BadValue, checked, must_be
+from gnomon.errors import BadValue, check_arguments, must_be
 from gnomon.glossary import message
 from gnomon.layout import Layout
-from gnomon.positions.base import PositionEncoding, Tables, wide
+from gnomon.positions.base import PositionEncoding, Tables, position_dtype
 from gnomon.positions.frequencies import angles, check_base
 from gnomon.positions.rope import Pairing, RoPE
 from gnomon.shapes import Float
@@ -43,7 +43,7 @@ class XPos(PositionEncoding):
     extrapolation = "rises slowly"
     one_sided = True
 
-    @checked
+    @check_arguments
     def __init__(
         self, d_head: int, scale_base: float = 512.0, base: float = 10000.0, pairing: Pairing = "half"
     ) -> None:
@@ -77,20 +77,20 @@ class XPos(PositionEncoding):
     def prepare_for(self, at: Layout, k_at: Layout, dtype: torch.dtype = torch.float32) -> Tables:
         """cos and sin of the new tokens, (B or 1, 1, T, d/2); zeta^((m - c)/B) of queries, (B or 1, 1, T, d); and
         zeta^((c - n)/B) of all keys, (parts, B or 1, 1, S, d), c being the middle of each part of the queries."""
-        cos, sin = self.rope.prepare(at, wide(dtype)) or ()
+        cos, sin = self.rope.prepare(at, position_dtype(dtype)) or ()
         at, k_at, reach = at.one_row(), k_at.one_row(), self._reach(dtype, at.device.type)
-        low, high = _ends(at, _parts(at, reach))
+        low, high = _part_ends(at, _parts(at, reach))
         middle = (low + high) // 2  # (B, parts)
-        after = at.pos - middle.repeat_interleave(_size(at.shape[1], middle.shape[1]), 1)[:, : at.shape[1]]
+        after = at.pos - middle.repeat_interleave(_part_size(at.shape[1], middle.shape[1]), 1)[:, : at.shape[1]]
         before = middle.T.unsqueeze(-1) - k_at.pos  # (parts, B, S)
-        scales = [self._faded(gap.clamp(min=-reach), wide(dtype)) for gap in (after, before)]
+        scales = [self._faded(gap.clamp(min=-reach), position_dtype(dtype)) for gap in (after, before)]
         return cos, sin, scales[0].unsqueeze(1), scales[1].unsqueeze(2)
 
     def query(self, q: Float, tables: Tables) -> Float:
         """q (B, H, T, C), turned and scaled."""
         assert tables is not None
         cos, sin, after, _ = tables
-        return (self.rope.rotate(q.to(wide(q.dtype)), (cos, sin)) * after).to(q.dtype)
+        return (self.rope.rotate(q.to(position_dtype(q.dtype)), (cos, sin)) * after).to(q.dtype)
 
     def key(self, k: Float, tables: Tables) -> Float:
         """k (B, K, T, C), turned."""
@@ -101,10 +101,10 @@ class XPos(PositionEncoding):
         """Keys (B, K, S, C), scaled for each part of the queries."""
         assert tables is not None
         _, _, after, before = tables
-        size = _size(after.shape[2], len(before))
+        size = _part_size(after.shape[2], len(before))
         for i, scale in enumerate(before):
             part = slice(i * size, (i + 1) * size) if len(before) > 1 else slice(None)
-            yield part, (k.to(wide(k.dtype)) * scale).to(k.dtype)
+            yield part, (k.to(position_dtype(k.dtype)) * scale).to(k.dtype)
 
     def _faded(self, gap: Float, dtype: torch.dtype) -> Float:
         """zeta^(gap / B) of every channel, (..., d), for gaps (...) in tokens."""
@@ -145,30 +145,30 @@ def _parts(at: Layout, reach: float) -> int:
     by where these sit."""
     T = at.shape[1]
     if at.kind == "dense":
-        return _whole(T, max(1, ceil(T / reach)))
+        return _count_parts(T, max(1, ceil(T / reach)))
     n = 1
     while n < T:
-        low, high = _ends(at, n)
+        low, high = _part_ends(at, n)
         if not bool((high - low > reach).any()):
             break
-        n = _whole(T, min(2 * n, T))
+        n = _count_parts(T, min(2 * n, T))
     return n
 
 
-def _whole(T: int, n: int) -> int:
+def _count_parts(T: int, n: int) -> int:
     """The number of parts that T tokens make when the size of each is that of n equal ones, rounded up."""
-    return max(1, ceil(T / max(1, _size(T, n))))
+    return max(1, ceil(T / max(1, _part_size(T, n))))
 
 
-def _size(T: int, n: int) -> int:
+def _part_size(T: int, n: int) -> int:
     """Tokens of each of n parts but the last."""
     return ceil(T / n)
 
 
-def _ends(at: Layout, n: int) -> tuple[Float, Float]:
+def _part_ends(at: Layout, n: int) -> tuple[Float, Float]:
     """(B, n) the lowest and the highest position of the real tokens of each part."""
     T, far = at.shape[1], 2**40
-    index = torch.arange(n * _size(T, n), device=at.device).clamp(max=T - 1)
+    index = torch.arange(n * _part_size(T, n), device=at.device).clamp(max=T - 1)
     low, high = (at.pos.masked_fill(~at.real, fill)[:, index].view(at.shape[0], n, -1) for fill in (far, -far))
     return low.amin(-1), high.amax(-1)
 

@@ -23,18 +23,18 @@ from torch import nn
 from gnomon.data import Corpus, Tokenizer
 from gnomon.data.bag_of_words import BagOfWords
 from gnomon.data.python_source import python_functions
-from gnomon.data.table import Example, distinct, divided, read_table
+from gnomon.data.table import Example, drop_duplicates, read_table, split_examples
 from gnomon.errors import BadInput, BadValue
-from gnomon.generate import evaluating
+from gnomon.generate import evaluation_mode
 from gnomon.glossary import message, numeral
 from gnomon.models import EncoderOnly, Model, ModelConfig, build
 from gnomon.models.inputs import pad_rows
 from gnomon.tasks.kind import Kind
 from gnomon.tasks.labelled import Labelled, check_encoder
 from gnomon.train import Evaluation, Measure, TrainConfig
-from gnomon.train.evaluation import of_losses
+from gnomon.train.evaluation import from_losses
 from gnomon.train.measure import bootstrap, share
-from gnomon.train.step import mixed
+from gnomon.train.step import mixed_precision
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 PACKAGES = 20  # of the example
@@ -70,7 +70,7 @@ class ClassesKind(Kind):
     @cached_property
     def parts(self) -> tuple[list[Example], list[Example]]:
         """What is trained on and what is held out."""
-        return divided(self.examples, self.held_out)
+        return split_examples(self.examples, self.held_out)
 
     @cached_property
     def examples(self) -> list[Example]:
@@ -78,7 +78,7 @@ class ClassesKind(Kind):
         read = [
             e for source in self.sources for e in (stdlib_functions() if source == "stdlib" else read_table(source))
         ]
-        found = distinct(read)
+        found = drop_duplicates(read)
         if len({label for _, label in found}) < 2:
             only = f"all texts have the label {found[0].label!r}" if found else "no text has one label alone"
             raise BadInput(
@@ -99,7 +99,7 @@ class ClassesKind(Kind):
         """The classification of these texts."""
         return Classes(*self.parts, tokenizer, config)
 
-    def elsewhere(self, sources: tuple[str, ...], tokenizer: Tokenizer, config: TrainConfig, quiet: bool) -> "Classes":
+    def task_on(self, sources: tuple[str, ...], tokenizer: Tokenizer, config: TrainConfig, quiet: bool) -> "Classes":
         """Measured on another table with the same classes."""
         return Classes(self.parts[0], replace(self, sources=sources).examples, tokenizer, config)
 
@@ -119,7 +119,7 @@ class ClassesKind(Kind):
         text = self.parts[1][0].text if self.sources != ("stdlib",) else "async def wait(self): await self._event"
         return f"Ask it: gnomon predict {shlex.quote(str(folder))} {shlex.quote(text.splitlines()[0][:LETTERS])}"
 
-    def anywhere(self) -> Self:
+    def with_absolute_paths(self) -> Self:
         """The same tables, found from any folder."""
         return replace(self, sources=tuple(s if s == "stdlib" else str(Path(s).absolute()) for s in self.sources))
 
@@ -133,7 +133,7 @@ def stdlib_functions() -> list[Example]:
             found += [
                 Example(text, package) for text in python_functions(document.text) if text.count("\n") >= LINES - 1
             ]
-    found = distinct(found)
+    found = drop_duplicates(found)
     kept = {label for label, _ in Counter(label for _, label in sorted(found)).most_common(PACKAGES)}
     return [example for example in found if example.label in kept]
 
@@ -186,7 +186,7 @@ class Classes:
         bag = BagOfWords(self.training)
         guessed = np.array([self.labels.index(bag.predict(text)) for text in texts])
         most = Counter(label for _, label in self.training).most_common(1)[0][0]
-        return of_losses(
+        return from_losses(
             -scores[np.arange(len(some)), there],
             np.ones(len(some)),
             {
@@ -230,10 +230,10 @@ def class_log_probabilities(
     """(N, C): of each class for each text, read up to `length` tokens."""
     rows = [row[:length] for row in tokenizer.encode_batch(texts)]
     device, parts = next(model.parameters()).device, []
-    with evaluating(model), torch.no_grad():
+    with evaluation_mode(model), torch.no_grad():
         for first in range(0, len(rows), AT_ONCE):
             ids, at = pad_rows(rows[first : first + AT_ONCE])
-            with mixed(device, dtype):
+            with mixed_precision(device, dtype):
                 answers = model(ids.to(device), None if at is None else at.to(device))
             parts.append(answers.double().log_softmax(-1).cpu().numpy())
     return np.concatenate(parts)

@@ -43,7 +43,7 @@ class Kind(ABC):
     def task(self, tokenizer: Tokenizer, config: TrainConfig, quiet: bool = True) -> Task:
         """The task over this vocabulary; `quiet` shows no progress where the data take long to read."""
 
-    def elsewhere(self, sources: tuple[str, ...], tokenizer: Tokenizer, config: TrainConfig, quiet: bool) -> Task:
+    def task_on(self, sources: tuple[str, ...], tokenizer: Tokenizer, config: TrainConfig, quiet: bool) -> Task:
         """The task to measure a model on other data with, all of which counts as held out."""
         raise BadValue(f"the task {self.name} makes its own data: leave --data out")
 
@@ -67,13 +67,13 @@ class Kind(ABC):
         """A model that has not learned anything yet."""
         return build(config)
 
-    def anywhere(self) -> Self:
+    def with_absolute_paths(self) -> Self:
         """The same settings with absolute paths, so that the data are found from any folder."""
         return self
 
-    def saved(self) -> dict[str, Any]:
+    def to_state(self) -> dict[str, Any]:
         """What the state of a run keeps; `saved_kind` makes it a Kind again."""
-        return {"task": self.name, self.name: asdict(self.anywhere())}
+        return {"task": self.name, self.name: asdict(self.with_absolute_paths())}
 
 
 def kinds() -> dict[str, type[Kind]]:

@@ -19,17 +19,17 @@ from torch import nn
 from gnomon.data import Corpus, LMBatches, Tokenizer, TokenStore, windows_for_eval
 from gnomon.data.tokenizer import MASK_MARKS
 from gnomon.errors import BadInput, BadValue
-from gnomon.generate import evaluating
+from gnomon.generate import evaluation_mode
 from gnomon.glossary import numeral
 from gnomon.models import EncoderOnly, Model, ModelConfig, build
 from gnomon.tasks.kind import Kind
 from gnomon.tasks.labelled import Labelled, check_encoder
-from gnomon.tasks.text import TextKind, stored
+from gnomon.tasks.text import TextKind, store_tokens
 from gnomon.train import Evaluation, TrainConfig
-from gnomon.train.evaluation import of_losses
+from gnomon.train.evaluation import from_losses
 from gnomon.train.loss import IGNORE, row_losses
 from gnomon.train.measure import ratio
-from gnomon.train.step import mixed
+from gnomon.train.step import mixed_precision
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 ASKED, MASKED, OTHER = 0.15, 0.8, 0.1  # of a window's tokens; of those that are asked for
@@ -56,12 +56,12 @@ class MaskedKind(TextKind):
 
     def task(self, tokenizer: Tokenizer, config: TrainConfig, quiet: bool = True) -> "Masked":
         """Windows of the text."""
-        training, held_out = (stored(part, tokenizer, quiet) for part in self.parts)
+        training, held_out = (store_tokens(part, tokenizer, quiet) for part in self.parts)
         return Masked(training, held_out, tokenizer, config)
 
-    def elsewhere(self, sources: tuple[str, ...], tokenizer: Tokenizer, config: TrainConfig, quiet: bool) -> "Masked":
+    def task_on(self, sources: tuple[str, ...], tokenizer: Tokenizer, config: TrainConfig, quiet: bool) -> "Masked":
         """Measured on windows of another text."""
-        store = stored(Corpus.open(sources, self.text_key), tokenizer, quiet)
+        store = store_tokens(Corpus.open(sources, self.text_key), tokenizer, quiet)
         return Masked(store, store, tokenizer, config)
 
     def new_model(self, config: ModelConfig) -> Model:
@@ -130,17 +130,17 @@ class Masked:
     def evaluate(self, model: nn.Module, dtype: torch.dtype = torch.float32) -> Evaluation:
         """Loss and accuracy on the hidden tokens. Intervals come from drawing windows."""
         device, nats, hits, counts = next(model.parameters()).device, [], [], []
-        with evaluating(model):
+        with evaluation_mode(model):
             for rows in self.held_out.pieces(-(-len(self.held_out.ids) // self.config.batch_size)):
                 batch = rows.to(device)
-                with mixed(device, dtype):
+                with mixed_precision(device, dtype):
                     logits = batch.logits(model)
                 loss = row_losses(logits, batch.labels)
                 nats.append(loss.total.double().cpu().numpy())
                 counts.append(loss.count.double().cpu().numpy())
                 hits.append((logits.argmax(-1) == batch.labels).sum(1).double().cpu().numpy())
         targets = np.concatenate(counts)
-        return of_losses(np.concatenate(nats), targets, {"accuracy": ratio(np.concatenate(hits), targets)})
+        return from_losses(np.concatenate(nats), targets, {"accuracy": ratio(np.concatenate(hits), targets)})
 
     def samples(self, model: Model) -> list[str]:
         """A few gaps of Python, and what the model fills in."""
@@ -172,9 +172,9 @@ def fill(model: Model, text: str, top: int = 5) -> list[list[Guess]]:
         )
     if tokenizer is None or tokenizer.mask_id is None:
         raise BadValue("this model's tokenizer has no mask, so the model was not trained to fill gaps")
-    ids = masked_ids(tokenizer, text)
+    ids = encode_with_gaps(tokenizer, text)
     device = next(model.parameters()).device
-    with evaluating(model), torch.no_grad():
+    with evaluation_mode(model), torch.no_grad():
         logits = model(torch.tensor([ids], device=device))[0].double()
     logits[:, sorted(tokenizer.control_ids)] = -torch.inf
     found = []
@@ -190,7 +190,7 @@ def fill(model: Model, text: str, top: int = 5) -> list[list[Guess]]:
     return found
 
 
-def filled(text: str, guesses: Sequence[Guess]) -> str:
+def fill_gaps(text: str, guesses: Sequence[Guess]) -> str:
     """The text with a guess in each gap; a guess that begins with a blank takes the place of the one before the gap."""
     first, *rest = text.split(MASK_MARKS[0])
     for guess, part in zip(guesses, rest, strict=True):
@@ -198,7 +198,7 @@ def filled(text: str, guesses: Sequence[Guess]) -> str:
     return first
 
 
-def masked_ids(tokenizer: Tokenizer, text: str) -> list[int]:
+def encode_with_gaps(tokenizer: Tokenizer, text: str) -> list[int]:
     """Token ids of a text whose gaps are written [MASK]; other control strings in it are text."""
     parts = text.split(MASK_MARKS[0])
     if len(parts) < 2 or tokenizer.mask_id is None:
@@ -211,4 +211,4 @@ def masked_ids(tokenizer: Tokenizer, text: str) -> list[int]:
     return ids + tokenizer.encode(parts[-1])
 
 
-__all__ = ["Guess", "Masked", "MaskedKind", "fill", "filled", "masked_ids"]
+__all__ = ["Guess", "Masked", "MaskedKind", "encode_with_gaps", "fill", "fill_gaps"]

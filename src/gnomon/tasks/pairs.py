@@ -72,7 +72,7 @@ class PairsKind(Kind):
         """The translation of these pairs."""
         return Pairs(*self.parts, tokenizer, config)
 
-    def elsewhere(self, sources: tuple[str, ...], tokenizer: Tokenizer, config: TrainConfig, quiet: bool) -> "Pairs":
+    def task_on(self, sources: tuple[str, ...], tokenizer: Tokenizer, config: TrainConfig, quiet: bool) -> "Pairs":
         """Measured on all pairs of other files."""
         pairs = [pair for file in sources for pair in read_pairs(file)]
         if not pairs:
@@ -89,7 +89,7 @@ class PairsKind(Kind):
         source = shlex.quote(self.parts[1][0][0])
         return f"Ask it: gnomon generate {shlex.quote(str(folder))} --source {source} --strategy beam"
 
-    def anywhere(self) -> Self:
+    def with_absolute_paths(self) -> Self:
         """The same files, found from any folder."""
         return replace(self, files=tuple(str(Path(file).absolute()) for file in self.files))
 

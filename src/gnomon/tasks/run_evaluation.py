@@ -9,7 +9,7 @@ from gnomon.checkpoints import load
 from gnomon.checkpoints.native import WEIGHTS, read_tensors
 from gnomon.data import Tokenizer
 from gnomon.device import resolve_device
-from gnomon.errors import BadInput, BadValue, checked
+from gnomon.errors import BadInput, BadValue, check_arguments
 from gnomon.models import Model
 from gnomon.native import Kind as Stored
 from gnomon.tasks.kind import Kind, find, saved_kind
@@ -17,7 +17,7 @@ from gnomon.train import Evaluation, State, Task, TrainConfig, read_state
 from gnomon.train.run import training_dtype
 
 
-@checked
+@check_arguments
 def evaluate(
     run: str | Path,
     data: str | Path | Sequence[str | Path] = (),
@@ -32,10 +32,10 @@ def evaluate(
     Raises BadInput where the run does not say what it held out, or where that has changed since.
     """
     files = (data,) if isinstance(data, str | Path) else tuple(data)
-    return measured(run, tuple(map(str, files)), device, dtype)[1]
+    return evaluate_with_kind(run, tuple(map(str, files)), device, dtype)[1]
 
 
-def measured(
+def evaluate_with_kind(
     run: str | Path,
     data: tuple[str, ...],
     device: torch.device | str,
@@ -51,12 +51,12 @@ def measured(
         precision if weights is None and precision.itemsize >= 4 else None
     )  # narrower ones are for the products alone
     model = load(run, where, kept, weights=weights)
-    kind, task, config = _on_data(run, model, data, quiet) if data else _as_trained(run, model, quiet)
+    kind, task, config = _task_on_data(run, model, data, quiet) if data else _held_out_task(run, model, quiet)
     task.check(model, config)
     return kind, task.evaluate(model, precision)
 
 
-def _as_trained(run: Path, model: Model, quiet: bool) -> tuple[Kind, Task, TrainConfig]:
+def _held_out_task(run: Path, model: Model, quiet: bool) -> tuple[Kind, Task, TrainConfig]:
     """The task of the run, with the data that it held out."""
     state = _state(run)
     if state is None:
@@ -71,13 +71,13 @@ def _as_trained(run: Path, model: Model, quiet: bool) -> tuple[Kind, Task, Train
     return kind, task, state.config
 
 
-def _on_data(run: Path, model: Model, data: tuple[str, ...], quiet: bool) -> tuple[Kind, Task, TrainConfig]:
+def _task_on_data(run: Path, model: Model, data: tuple[str, ...], quiet: bool) -> tuple[Kind, Task, TrainConfig]:
     """The task of the run, or else of guessing text, on other data."""
     state = _state(run)
     kind = find("text")() if state is None else saved_kind(state, run)
     longest = model.config.max_positions or TrainConfig.length
     config = TrainConfig(length=min(TrainConfig.length, longest)) if state is None else state.config
-    return kind, kind.elsewhere(data, _tokenizer(run, model), config, quiet), config
+    return kind, kind.task_on(data, _tokenizer(run, model), config, quiet), config
 
 
 def _state(run: Path) -> State | None:
@@ -94,4 +94,4 @@ def _tokenizer(run: Path, model: Model) -> Tokenizer:
     return model.tokenizer
 
 
-__all__ = ["evaluate", "measured"]
+__all__ = ["evaluate", "evaluate_with_kind"]

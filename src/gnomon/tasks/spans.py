@@ -33,16 +33,16 @@ from gnomon.data.spans import (
     to_spans,
 )
 from gnomon.errors import BadInput, BadValue
-from gnomon.generate import evaluating
+from gnomon.generate import evaluation_mode
 from gnomon.models import EncoderOnly, Model, ModelConfig, build
 from gnomon.models.inputs import pad_rows
 from gnomon.tasks.kind import Kind
 from gnomon.tasks.labelled import Labelled, check_encoder
 from gnomon.train import Evaluation, Measure, TrainConfig
-from gnomon.train.evaluation import of_losses
+from gnomon.train.evaluation import from_losses
 from gnomon.train.loss import IGNORE
 from gnomon.train.measure import bootstrap
-from gnomon.train.step import mixed
+from gnomon.train.step import mixed_precision
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Floats = np.ndarray[Any, np.dtype[np.float32]]
@@ -88,7 +88,7 @@ class SpansKind(Kind):
         """Windows of the files."""
         return Spans(*self.parts, tokenizer, config, quiet)
 
-    def elsewhere(self, sources: tuple[str, ...], tokenizer: Tokenizer, config: TrainConfig, quiet: bool) -> "Spans":
+    def task_on(self, sources: tuple[str, ...], tokenizer: Tokenizer, config: TrainConfig, quiet: bool) -> "Spans":
         """Measured on other files."""
         files = Corpus.open(sources)
         return Spans(files, files, tokenizer, config, quiet)
@@ -108,7 +108,7 @@ class SpansKind(Kind):
         """Let it label a line."""
         return f"Let it read: gnomon predict {shlex.quote(str(folder))} 'print(\"it is\", x)  # done'"
 
-    def anywhere(self) -> Self:
+    def with_absolute_paths(self) -> Self:
         """The same files, found from any folder."""
         found = tuple(s if s in ("-", "stdlib") else str(Path(s).absolute()) for s in self.sources)
         return replace(self, sources=found)
@@ -138,7 +138,7 @@ class Spans:
         self.training = list(read(training.documents, tokenizer, quiet))
         limit = config.eval_windows * (config.length - 2 * (config.length // 4))
         mixed_up = sorted(held_out.documents, key=lambda document: document.sha256)
-        self.held_out = list(within(read(mixed_up, tokenizer, True), limit))
+        self.held_out = list(whole_files(read(mixed_up, tokenizer, True), limit))
         if not self.training or not self.held_out:
             raise BadInput(f"{training.name}: not enough Python source to train on and to hold out; give more files")
         self.ends = np.cumsum([len(source.ids) for source in self.training])
@@ -179,7 +179,7 @@ class Spans:
             predicted = to_spans(best_labels(scores), source.text, source.starts, KINDS)
             found.append(count_spans(predicted, source.spans, KINDS))
         counts = np.array([len(source.ids) for source in self.held_out], dtype=np.float64)
-        return of_losses(np.array(nats), counts, f1_measures(found))
+        return from_losses(np.array(nats), counts, f1_measures(found))
 
     def samples(self, model: Model) -> list[str]:
         """The beginning of a held-out file, with what was found in it."""
@@ -206,11 +206,11 @@ def read(documents: Iterable[Document], tokenizer: Tokenizer, quiet: bool) -> It
             spans = python_spans(document.text)
         except BadInput:
             continue
-        ids, starts = tokenized(document.text, tokenizer)
+        ids, starts = tokenize(document.text, tokenizer)
         yield Source(document.text, ids, starts, to_labels(spans, document.text, starts, KINDS), spans)
 
 
-def within(sources: Iterable[Source], limit: int) -> Iterator[Source]:
+def whole_files(sources: Iterable[Source], limit: int) -> Iterator[Source]:
     """Whole files, until `limit` tokens are reached."""
     for source in sources:
         if limit <= 0:
@@ -219,7 +219,7 @@ def within(sources: Iterable[Source], limit: int) -> Iterator[Source]:
         yield source
 
 
-def tokenized(text: str, tokenizer: Tokenizer) -> tuple[Ints, Ints]:
+def tokenize(text: str, tokenizer: Tokenizer) -> tuple[Ints, Ints]:
     """(N,) token ids, and the character each begins at; a token that begins inside a character begins with it."""
     ids = np.array(tokenizer.encode(text), dtype=np.int64)
     if tokenizer.kind == "characters":
@@ -236,11 +236,11 @@ def log_probabilities(model: nn.Module, ids: Ints, length: int, dtype: torch.dty
     middle = max(1, length - 2 * quarter)
     places = [(start, min(max(start - quarter, 0), max(n - length, 0))) for start in range(0, n, middle)]
     device, parts = next(model.parameters()).device, []
-    with evaluating(model), torch.no_grad():
+    with evaluation_mode(model), torch.no_grad():
         for first in range(0, len(places), AT_ONCE):
             some = places[first : first + AT_ONCE]
             rows = torch.from_numpy(np.stack([ids[low : low + length] for _, low in some])).to(device)
-            with mixed(device, dtype):
+            with mixed_precision(device, dtype):
                 answers = model(rows).float().log_softmax(-1).cpu().numpy()
             parts += [answers[row, start - low :][: min(middle, n - start)] for row, (start, low) in enumerate(some)]
     return np.concatenate(parts)
@@ -255,10 +255,10 @@ def find_spans(model: Model, text: str, length: int = 128) -> list[Span]:
         raise BadValue("this model has no tokenizer, so it cannot read text")
     if not text:
         return []
-    ids, starts = tokenized(text, model.tokenizer)
-    before, _ = tokenized("\n", model.tokenizer)  # a text begins where a line begins, and not inside a string
+    ids, starts = tokenize(text, model.tokenizer)
+    before, _ = tokenize("\n", model.tokenizer)  # a text begins where a line begins, and not inside a string
     found = log_probabilities(model, np.concatenate([before, ids]), length)[len(before) :]
     return to_spans(best_labels(found), text, starts, kinds_of(model.labels))
 
 
-__all__ = ["Source", "Spans", "SpansKind", "f1_measures", "find_spans", "log_probabilities", "tokenized"]
+__all__ = ["Source", "Spans", "SpansKind", "f1_measures", "find_spans", "log_probabilities", "tokenize"]

@@ -45,12 +45,12 @@ class TextKind(Kind):
 
     def task(self, tokenizer: Tokenizer, config: TrainConfig, quiet: bool = True) -> Task:
         """Windows of the text as token ids, encoded where the cache does not hold them yet."""
-        training, held_out = (stored(part, tokenizer, quiet) for part in self.parts)
+        training, held_out = (store_tokens(part, tokenizer, quiet) for part in self.parts)
         return Text(training, held_out, config)
 
-    def elsewhere(self, sources: tuple[str, ...], tokenizer: Tokenizer, config: TrainConfig, quiet: bool) -> Task:
+    def task_on(self, sources: tuple[str, ...], tokenizer: Tokenizer, config: TrainConfig, quiet: bool) -> Task:
         """Measured on windows of another text."""
-        store = stored(Corpus.open(sources, self.text_key), tokenizer, quiet)
+        store = store_tokens(Corpus.open(sources, self.text_key), tokenizer, quiet)
         return Text(store, store, config)
 
     def describe(self) -> str:
@@ -62,12 +62,12 @@ class TextKind(Kind):
         beginning = "def " if self.sources == ("stdlib",) else ""
         return f"Let it write: gnomon generate {shlex.quote(str(folder))} --prompt {shlex.quote(beginning)}"
 
-    def anywhere(self) -> Self:
+    def with_absolute_paths(self) -> Self:
         """The same text, found from any folder."""
         return replace(self, sources=tuple(s if s in NOT_PATHS else str(Path(s).absolute()) for s in self.sources))
 
 
-def stored(corpus: Corpus, tokenizer: Tokenizer, quiet: bool) -> TokenStore:
+def store_tokens(corpus: Corpus, tokenizer: Tokenizer, quiet: bool) -> TokenStore:
     """The corpus as token ids, encoded where the cache does not hold them yet."""
     with tqdm(
         total=0, desc="tokenizing", unit="B", unit_scale=True, leave=False, disable=quiet or None, delay=1
@@ -80,4 +80,4 @@ def stored(corpus: Corpus, tokenizer: Tokenizer, quiet: bool) -> TokenStore:
         return TokenStore.open(corpus, tokenizer, progress=progress)
 
 
-__all__ = ["TextKind", "stored"]
+__all__ = ["TextKind", "store_tokens"]

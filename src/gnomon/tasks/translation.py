@@ -13,17 +13,17 @@ import numpy as np
 import torch
 from torch import nn
 
-from gnomon.checkpoints.native import unwrapped
+from gnomon.checkpoints.native import unwrap
 from gnomon.data import Tokenizer
 from gnomon.errors import BadInput, BadValue
-from gnomon.generate import evaluating, generate
+from gnomon.generate import evaluation_mode, generate
 from gnomon.layout import Layout
 from gnomon.models import EncoderDecoder, Model
 from gnomon.shapes import Float, Int
 from gnomon.train import Evaluation, Loss, Measure, TrainConfig
-from gnomon.train.evaluation import of_losses
+from gnomon.train.evaluation import from_losses
 from gnomon.train.loss import cross_entropy, padding_of, row_losses, window_labels
-from gnomon.train.step import mixed
+from gnomon.train.step import mixed_precision
 from gnomon.train.task import check_made_for
 
 AT_ONCE = 256  # rows translated in one batch
@@ -163,22 +163,22 @@ class Translation(ABC):
         nats, targets = [], []
         scores: dict[str, Measure] = {}
         for name, every in self.held_out().items():
-            pairs = evenly(every, self.config.eval_windows)
+            pairs = sample_evenly(every, self.config.eval_windows)
             loss = self.losses(model, pairs, dtype)
             nats.append(loss.total.double().cpu().numpy())
             targets.append(loss.count.double().cpu().numpy())
-            answers = self.translate(unwrapped(model), [source for source, _ in pairs])
+            answers = self.translate(unwrap(model), [source for source, _ in pairs])
             scores.update(self.score(name, answers, [target for _, target in pairs]))
-        return of_losses(np.concatenate(nats), np.concatenate(targets), scores)
+        return from_losses(np.concatenate(nats), np.concatenate(targets), scores)
 
     @torch.no_grad()
     def losses(self, model: nn.Module, pairs: Sequence[Pair], dtype: torch.dtype) -> Loss:
         """The loss of each pair, (n,)."""
         device, found = next(model.parameters()).device, []
-        with evaluating(model):
+        with evaluation_mode(model):
             for start in range(0, len(pairs), AT_ONCE):
                 batch = self.made(pairs[start : start + AT_ONCE]).to(device)
-                with mixed(device, dtype):
+                with mixed_precision(device, dtype):
                     found.append(row_losses(batch.logits(model), batch.labels()))
         return Loss(torch.cat([loss.total for loss in found]), torch.cat([loss.count for loss in found]))
 
@@ -195,16 +195,16 @@ class Translation(ABC):
 
     def samples(self, model: Model) -> list[str]:
         """A few held-out sources and what the model makes of them."""
-        some = [pair for pairs in self.held_out().values() for pair in evenly(pairs, SHOWN)]
+        some = [pair for pairs in self.held_out().values() for pair in sample_evenly(pairs, SHOWN)]
         answers = self.translate(model, [source for source, _ in some])
         return [f"{source} -> {answer}" for (source, _), answer in zip(some, answers, strict=True)]
 
 
-def evenly(items: Sequence[Pair], limit: int) -> Sequence[Pair]:
+def sample_evenly(items: Sequence[Pair], limit: int) -> Sequence[Pair]:
     """At most `limit` of the items, spread evenly; BadInput where there are none."""
     if not items:
         raise BadInput("nothing is held out to measure the model on")
     return items if len(items) <= limit else [items[i * len(items) // limit] for i in range(limit)]
 
 
-__all__ = ["Pair", "Sentences", "Translation", "Translations", "evenly"]
+__all__ = ["Pair", "Sentences", "Translation", "Translations", "sample_evenly"]

@@ -62,7 +62,7 @@ class TrainConfig:
         if self.dtype == "float16":
             raise BadValue("float16 gradients underflow: train in bfloat16, which has the range of float32, or float32")
 
-    def changed(self, **changes: Any) -> "TrainConfig":
+    def with_changes(self, **changes: Any) -> "TrainConfig":
         """This config for going on with a run; BadValue for a change that would make it another run."""
         for name, value in changes.items():
             if name not in {field.name for field in fields(self)}:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gnomon.glossary import numeral, translated
+from gnomon.glossary import numeral, translate
 from gnomon.train.measure import Floats, Measure, ratio
 
 # How a measure is written where four digits after the point are not the right way; by the first word of its name.
@@ -38,7 +38,7 @@ class Evaluation:
     def in_words(self, lang: str = "en") -> str:
         """All values in one line."""
         comma = ", " if lang == "en" else "; "
-        values = ((translated(name, lang), written(name, m.value, lang)) for name, m in self.measures.items())
+        values = ((translate(name, lang), measure_text(name, m.value, lang)) for name, m in self.measures.items())
         return comma.join(f"{name} {value}" for name, value in values)
 
 
@@ -47,12 +47,12 @@ def metric_name(name: str) -> str:
     return name.lower().replace(" ", "_").replace("-", "_")
 
 
-def written(name: str, value: float, lang: str = "en") -> str:
+def measure_text(name: str, value: float, lang: str = "en") -> str:
     """The value of a measure for a reader, in the digits of a language."""
     return numeral(value, WRITTEN.get(name.partition(" ")[0], ".4f"), lang)
 
 
-def of_losses(nats: Floats, targets: Floats, more: Mapping[str, Measure] | None = None) -> Evaluation:
+def from_losses(nats: Floats, targets: Floats, more: Mapping[str, Measure] | None = None) -> Evaluation:
     """An evaluation from nats (n,) and targets (n,) of independent units: loss, perplexity, and `more` measures."""
     loss = ratio(nats, targets)
     return Evaluation({"loss": loss, "perplexity": loss.map(exp), **(more or {})}, int(targets.sum()))
@@ -63,4 +63,4 @@ def exp(nats: float) -> float:
     return math.exp(nats) if nats < 700 else math.inf
 
 
-__all__ = ["Evaluation", "exp", "metric_name", "of_losses", "written"]
+__all__ = ["Evaluation", "exp", "from_losses", "measure_text", "metric_name"]

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from gnomon.checkpoints.native import CONFIG, TOKENIZER, run_folder
-from gnomon.checkpoints.staging import contents, cut_short, sweep
-from gnomon.data import locked
+from gnomon.checkpoints.staging import contents, has_interrupted_save, sweep
+from gnomon.data import lock_folder
 from gnomon.data.lock import check_name
 from gnomon.errors import BadValue
 from gnomon.train.state import TRAINING
@@ -26,9 +26,9 @@ def new_folder(folder: str | Path) -> Iterator[Path]:
     folder = check_name(Path(folder))
     if folder.exists() and not folder.is_dir():
         raise BadValue(f"{folder} already exists and is a file: choose another folder for the run")
-    with locked(folder):
+    with lock_folder(folder):
         there = contents(folder)
-        if there and not (cut_short(folder) and there <= OF_A_FIRST_SAVE):
+        if there and not (has_interrupted_save(folder) and there <= OF_A_FIRST_SAVE):
             raise BadValue(f"{folder} already exists and is not empty: resume the run in it, or choose another folder")
         for name in there:
             path = folder / name
@@ -40,7 +40,7 @@ def new_folder(folder: str | Path) -> Iterator[Path]:
 @contextmanager
 def old_folder(folder: str | Path) -> Iterator[Path]:
     """The folder of a run that goes on, ours within the block; BadInput where there is none, or another process."""
-    with locked(run_folder(Path(folder))) as found:
+    with lock_folder(run_folder(Path(folder))) as found:
         yield found
 
 

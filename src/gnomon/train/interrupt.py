@@ -15,7 +15,7 @@ if sys.platform != "win32":
 
 
 @contextmanager
-def signals_ask(message: str) -> Iterator[Callable[[], KeyboardInterrupt | None]]:
+def interrupt_on_signals(message: str) -> Iterator[Callable[[], KeyboardInterrupt | None]]:
     """Within the block the first of these signals prints its name and `message`, and the yielded function returns what
     is to be raised for it, which is None before; another one does what it did before. A signal that is ignored, as
     nohup has it, stays ignored. Outside the main thread, where signals cannot be caught, nothing is ever asked."""
@@ -44,4 +44,4 @@ def signals_ask(message: str) -> Iterator[Callable[[], KeyboardInterrupt | None]
         put_back()
 
 
-__all__ = ["signals_ask"]
+__all__ = ["interrupt_on_signals"]

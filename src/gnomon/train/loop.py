@@ -23,7 +23,7 @@ from gnomon.glossary import words
 from gnomon.train.config import TrainConfig
 from gnomon.train.evaluation import Evaluation
 from gnomon.train.folder import new_folder, old_folder
-from gnomon.train.interrupt import signals_ask
+from gnomon.train.interrupt import interrupt_on_signals
 from gnomon.train.metrics import MetricsLog, plot_loss
 from gnomon.train.run import Run
 from gnomon.train.state import read_state, restore
@@ -93,7 +93,7 @@ def resume(
     with old_folder(run_folder) as folder:
         model = load(folder, device) if model is None else model
         state = read_state(folder)
-        run = Run(model, task, state.config.changed(**(changes or {})), folder, state.origin)
+        run = Run(model, task, state.config.with_changes(**(changes or {})), folder, state.origin)
         if run.state.data != state.data:
             raise BadInput(f"these are not the training data that {folder} began with: their fingerprint differs")
         restore(folder, model, run.optimizer)
@@ -110,7 +110,7 @@ def _go(run: Run, quiet: bool, lang: str) -> TrainReport:
     log = MetricsLog(run.folder / METRICS, until=start)
     if log.damaged:
         _say(f"{METRICS}: damaged lines are left out ({log.damaged})", quiet)
-    asking = signals_ask(w("finishing"))
+    asking = interrupt_on_signals(w("finishing"))
     with closing(log), _progress(config, start, quiet) as bar, asking as asked:
         run.model.train()
         for number in range(start, config.steps):

@@ -64,13 +64,13 @@ def cross_entropy(logits: Float, labels: Int, smoothing: float = 0.0, padding_id
     """
     wide = (logits if logits.dtype == torch.float64 else logits.float()).flatten(0, 1)  # (B T, V)
     if smoothing:
-        total = _smoothed(wide, labels.flatten(), smoothing, padding_id)
+        total = _smooth_labels(wide, labels.flatten(), smoothing, padding_id)
     else:
         total = F.cross_entropy(wide, labels.flatten(), ignore_index=IGNORE, reduction="sum")
     return Loss(total, (labels != IGNORE).sum())
 
 
-def _smoothed(logits: Float, labels: Int, smoothing: float, padding_id: int | None) -> Float:
+def _smooth_labels(logits: Float, labels: Int, smoothing: float, padding_id: int | None) -> Float:
     """-sum_v q(v) log p(v) over labels (N,): q is 1 - smoothing on the label, the rest evenly on the other classes."""
     log_p, labels = logits.log_softmax(-1)[labels != IGNORE], labels[labels != IGNORE]
     others = torch.ones_like(log_p, dtype=torch.bool).scatter(-1, labels[:, None], False)  # (N, V)
@@ -119,6 +119,14 @@ def window_loss(model: nn.Module, ids: Int, at: Layout | None = None, smoothing:
 
 
 __all__ = [
-    "IGNORE", "Loss", "cross_entropy", "next_token_labels", "next_token_loss", "padding_of", "row_losses",
-    "same_document", "window_labels", "window_loss",
-]  # fmt: skip
+    "IGNORE",
+    "Loss",
+    "cross_entropy",
+    "next_token_labels",
+    "next_token_loss",
+    "padding_of",
+    "row_losses",
+    "same_document",
+    "window_labels",
+    "window_loss",
+]

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from gnomon.checkpoints.native import unwrapped
+from gnomon.checkpoints.native import unwrap
 from gnomon.device import resolve_dtype
 from gnomon.train.config import TrainConfig
 from gnomon.train.evaluation import Evaluation
@@ -30,7 +30,7 @@ class Run:
         self, model: nn.Module, task: Task, config: TrainConfig, folder: Path, origin: Mapping[str, Any]
     ) -> None:
         """Raises BadValue where the model cannot be trained like this, before anything is written."""
-        self.model, self.inner, self.task, self.folder = model, unwrapped(model), task, folder
+        self.model, self.inner, self.task, self.folder = model, unwrap(model), task, folder
         self.device = next(model.parameters()).device
         check_memory(self.inner.config, config, self.device)
         task.check(self.inner, config)

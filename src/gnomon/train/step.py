@@ -39,7 +39,7 @@ def training_step(
     device, targets = next(model.parameters()).device, max(1, batch.targets)
     losses = []
     for piece in batch.pieces(parts):
-        with mixed(device, dtype):
+        with mixed_precision(device, dtype):
             loss = piece.loss(model)
         torch.autograd.backward(loss.total / targets)  # a piece's activations are freed before the next piece
         losses.append(loss.detach())
@@ -53,9 +53,9 @@ def training_step(
     return loss
 
 
-def mixed(device: torch.device, dtype: torch.dtype) -> AbstractContextManager[object]:
+def mixed_precision(device: torch.device, dtype: torch.dtype) -> AbstractContextManager[object]:
     """Autocast to a dtype below float32; nothing for float32 and float64."""
     return torch.autocast(device.type, dtype) if dtype.itemsize < 4 else nullcontext()
 
 
-__all__ = ["NotFinite", "mixed", "training_step"]
+__all__ = ["NotFinite", "mixed_precision", "training_step"]

@@ -12,15 +12,15 @@ from torch import nn
 
 from gnomon.data import EvalWindows, LMBatches, TokenStore, windows_for_eval
 from gnomon.errors import BadInput, BadValue
-from gnomon.generate import Sample, evaluating, generate
+from gnomon.generate import Sample, evaluation_mode, generate
 from gnomon.layout import Layout
 from gnomon.models import DecoderOnly, Model
 from gnomon.shapes import Int
 from gnomon.train.config import TrainConfig
-from gnomon.train.evaluation import Evaluation, of_losses
+from gnomon.train.evaluation import Evaluation, from_losses
 from gnomon.train.loss import IGNORE, Loss, row_losses, window_labels, window_loss
 from gnomon.train.measure import ratio
-from gnomon.train.step import mixed
+from gnomon.train.step import mixed_precision
 from gnomon.train.task import check_made_for
 
 SAMPLES = 3  # texts written each time
@@ -130,16 +130,16 @@ def evaluate(
     """
     device = next(model.parameters()).device
     nats, targets = [], []
-    with evaluating(model):
+    with evaluation_mode(model):
         for start in range(0, len(windows.ids), batch_size):
             ids = torch.from_numpy(windows.ids[start : start + batch_size].astype("int64")).to(device)
-            with mixed(device, dtype):
+            with mixed_precision(device, dtype):
                 loss = row_losses(model(ids[:, :-1], None), window_labels(ids))
             nats.append(loss.total.double().cpu().numpy())
             targets.append(loss.count.cpu().numpy())
     all_nats, n_targets = np.concatenate(nats), np.concatenate(targets).astype(np.float64)
     bits = ratio(all_nats, windows.n_bytes * log(2))
-    return of_losses(all_nats, n_targets, {"bits per byte": bits})
+    return from_losses(all_nats, n_targets, {"bits per byte": bits})
 
 
 __all__ = ["Text", "Windows", "evaluate"]

@@ -150,7 +150,7 @@ def test_a_bidirectional_decoder_is_an_encoder():
 
 def test_a_saved_and_a_resized_model_are_targets_too(tmp_path):
     t = target(decoder())
-    again, larger = t.saved(tmp_path), t.resized(40)
+    again, larger = t.save_and_load(tmp_path), t.resize(40)
     assert torch.equal(again.logits(t.ids(1, 4)), t.logits(t.ids(1, 4)))
     assert larger.vocab == 40
     assert larger.logits(t.ids(1, 4)).shape[-1] == 40

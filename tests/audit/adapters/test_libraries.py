@@ -10,7 +10,7 @@ from torch import nn
 
 import gnomon as gn
 from gnomon.audit.adapters import ADAPTERS
-from gnomon.audit.adapters.litgpt import promised
+from gnomon.audit.adapters.litgpt import expected_scaling
 from gnomon.audit.adapters.rotary_embedding_torch import RotaryEmbeddingTorch
 from gnomon.errors import BadValue
 from gnomon.positions.scaling import Linear, Llama3, YaRN, plain_frequencies
@@ -33,13 +33,13 @@ def test_no_adapter_imports_its_library():
 
 def test_what_litgpts_rope_adjustments_promise():
     window = {"factor": 8.0, "original_max_seq_len": 4096}
-    assert promised(None) is None
-    assert promised({"factor": 4}) == Linear(4.0)
-    assert promised({**window, "low_freq_factor": 1, "high_freq_factor": 4}) == Llama3(8.0, 4096, 1, 4)
+    assert expected_scaling(None) is None
+    assert expected_scaling({"factor": 4}) == Linear(4.0)
+    assert expected_scaling({**window, "low_freq_factor": 1, "high_freq_factor": 4}) == Llama3(8.0, 4096, 1, 4)
     yarn = {**window, "beta_fast": 32, "beta_slow": 1, "mscale": 0.7, "mscale_all_dim": 1.0}
-    assert promised(yarn) == YaRN(8.0, 4096, 32, 1, mscale=0.7, mscale_all_dim=1.0)
+    assert expected_scaling(yarn) == YaRN(8.0, 4096, 32, 1, mscale=0.7, mscale_all_dim=1.0)
     with pytest.raises(BadValue):
-        promised({"factor": 0.5})
+        expected_scaling({"factor": 0.5})
 
 
 class Rotary(nn.Module):

@@ -239,7 +239,7 @@ def test_ties_are_promised_by_the_config():
 
 def test_a_saved_and_a_resized_model_are_targets_too(tmp_path):
     t = tiny("LlamaForCausalLM", **GROUPED)
-    again, larger = t.saved(tmp_path), t.resized(70)
+    again, larger = t.save_and_load(tmp_path), t.resize(70)
     assert torch.equal(again.logits(t.ids(1, 4)), t.logits(t.ids(1, 4)))
     assert (t.vocab, larger.vocab) == (VOCAB, 70)
     assert larger.logits(t.ids(1, 4)).shape[-1] == 70

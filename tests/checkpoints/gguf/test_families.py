@@ -4,7 +4,7 @@ import torch
 
 import gnomon as gn
 from gnomon.checkpoints import gguf
-from gnomon.checkpoints.discovery import by_file
+from gnomon.checkpoints.discovery import discover_families
 from gnomon.checkpoints.gguf import families, read, registry, settings
 from gnomon.checkpoints.gguf.header import GGUF
 
@@ -25,7 +25,7 @@ def test_a_family_is_added_by_one_file(tmp_path, monkeypatch):
     (tmp_path / "test_only_parrot_gguf.py").write_text(PARROT)
     monkeypatch.setattr(families, "__path__", [*families.__path__, str(tmp_path)])
     for module in (settings, read):
-        monkeypatch.setattr(module, "FAMILIES", registry.found())
+        monkeypatch.setattr(module, "FAMILIES", registry.find_families())
     model = gn.DecoderOnly.from_preset("mini-llama", vocab_size=32, d_model=32, n_layers=1).eval()
     file = gguf.save(model, tmp_path / "x.gguf")
     assert GGUF(file).metadata["parrot.beak"] == "hooked"
@@ -36,6 +36,6 @@ def test_a_family_is_added_by_one_file(tmp_path, monkeypatch):
 
 
 def test_each_file_is_called_as_its_family():
-    names = {name: family.arch.replace("-", "_") for name, family in by_file(families).items()}
+    names = {name: family.arch.replace("-", "_") for name, family in discover_families(families).items()}
     assert names == {name: name for name in names}
     assert len(registry.FAMILIES) == len(names)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import gnomon as gn
-from gnomon.checkpoints.discovery import by_file
+from gnomon.checkpoints.discovery import discover_families
 from gnomon.checkpoints.hf import families, registry, save_hf
 
 PARROT = '''
@@ -36,7 +36,7 @@ def parrot(tmp_path, monkeypatch):
     (tmp_path / "families").mkdir()
     (tmp_path / "families" / "test_only_parrot.py").write_text(PARROT)
     monkeypatch.setattr(families, "__path__", [*families.__path__, str(tmp_path / "families")])
-    monkeypatch.setattr(registry, "FAMILIES", registry.found())
+    monkeypatch.setattr(registry, "FAMILIES", registry.find_families())
 
 
 @pytest.mark.usefixtures("parrot")
@@ -63,6 +63,6 @@ def test_a_new_family_takes_no_model_from_the_one_it_extends(tmp_path):
 
 
 def test_each_file_is_called_as_its_family():
-    assert {name: family.name.replace("-", "_") for name, family in by_file(families).items()} == {
-        name: name for name in by_file(families)
+    assert {name: family.name.replace("-", "_") for name, family in discover_families(families).items()} == {
+        name: name for name in discover_families(families)
     }

@@ -22,10 +22,10 @@ from gnomon.checkpoints import load, save_model
 from gnomon.checkpoints.hf import save_hf
 from gnomon.checkpoints.hf.keys import Keys
 from gnomon.checkpoints.hf.registry import family_of
-from gnomon.checkpoints.weights import enough
+from gnomon.checkpoints.weights import check_layer_count
 from gnomon.errors import BadInput, BadValue
 from gnomon.models import DecoderOnly, EncoderOnly
-from gnomon.models.meta import on_meta
+from gnomon.models.meta import build_on_meta
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 TABLE, HEAD = "model.embed_tokens.weight", "lm_head.weight"
@@ -439,7 +439,7 @@ def test_whatever_stands_under_a_key_the_answer_is_a_model_or_a_named_fault(fami
                 config = family_of(keys).config(keys)
                 if repr(config) not in seen:
                     seen.add(repr(config))
-                    enough(config, 100, tmp_path)
-                    on_meta(config)
+                    check_layer_count(config, 100, tmp_path)
+                    build_on_meta(config)
         part[key] = was
     assert len(seen) > 1

@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 
 from gnomon.checkpoints import load
-from gnomon.checkpoints.hf.mxfp4 import decoded
+from gnomon.checkpoints.hf.mxfp4 import decode
 from gnomon.errors import BadInput
 
 NAMES = [f"model.layers.{layer}.mlp.experts.{part}_proj" for layer in (0, 1) for part in ("gate_up", "down")]
@@ -27,7 +27,7 @@ def test_every_byte_stands_for_two_numbers():
     blocks = torch.arange(256, dtype=torch.uint8).view(4, 4, 16)
     scales = torch.tensor([[127, 120, 1, 254], [100, 150, 127, 128]]).repeat(2, 1).to(torch.uint8)
     want = convert_moe_packed_tensors(blocks[None], scales[None])[0].T
-    assert torch.equal(decoded(blocks, scales), want)
+    assert torch.equal(decode(blocks, scales), want)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 
 from gnomon.checkpoints.hf.keys import Keys
 from gnomon.checkpoints.hf.registry import family_of
-from gnomon.models.meta import on_meta
+from gnomon.models.meta import build_on_meta
 
 COMMON = {"use_cache": True, "torch_dtype": "bfloat16", "transformers_version": "4.40.0", "bos_token_id": 1}
 LLAMA_LIKE = {
@@ -280,4 +280,4 @@ def test_a_published_config_is_understood_and_has_the_published_size(name, tmp_p
     parameters, names, data = PUBLISHED[name]
     keys = Keys(data, tmp_path / "config.json", names)
     config = family_of(keys).config(keys)
-    assert sum(weight.numel() for weight in on_meta(config).parameters()) == parameters
+    assert sum(weight.numel() for weight in build_on_meta(config).parameters()) == parameters

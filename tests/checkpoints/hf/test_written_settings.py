@@ -12,12 +12,12 @@ from settings import changed
 import gnomon as gn
 from gnomon.checkpoints import load, save_hf
 from gnomon.checkpoints.hf import FAMILIES, family_for
-from gnomon.checkpoints.hf.registry import lost
+from gnomon.checkpoints.hf.registry import find_losses
 from gnomon.checkpoints.hf.rope import ROTARY, share_of
 from gnomon.errors import BadValue
 from gnomon.models import build, preset
 from gnomon.models.context_extension import extend
-from gnomon.models.meta import on_meta
+from gnomon.models.meta import build_on_meta
 from gnomon.positions.scaling import Linear
 
 get = gn.positions.get
@@ -81,10 +81,10 @@ def test_every_setting_is_read_there_as_it_is_meant_or_refused(tmp_path, family)
     far, refused = {}, []
     for change, config in changed(base):
         try:
-            weights = on_meta(config).state_dict()
+            weights = build_on_meta(config).state_dict()
         except BadValue:  # no model can have it
             continue
-        if lost(config, FAMILIES[family], weights):
+        if find_losses(config, FAMILIES[family], weights):
             refused.append(config)
         else:
             far[str(change)] = difference(drawn(build(config)), tmp_path / str(len(far)), family)

@@ -14,7 +14,7 @@ import torch
 import gnomon as gn
 from gnomon.audit import LAWS, SmallModel
 from gnomon.positions import PositionIds, get
-from gnomon.positions.ids.base import _RECIPES, documents, moved
+from gnomon.positions.ids.base import _RECIPES, documents, move
 
 IN_TRAINING = ["randomized(64)", "random-start(64)", "cape(5.0, 0.5, 2.0)"]
 IN_READING = ["abacus(digits=[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])", "randomized(64, reading='sampled')"]
@@ -223,7 +223,7 @@ def coupling():
             for t in reversed(range(ids.shape[1])):
                 after = pos[:, t + 1] if t + 1 < ids.shape[1] else torch.zeros_like(ids[:, 0])
                 pos[:, t] = torch.where(digit[:, t], after + 1, 0)
-            return moved(at, pos)
+            return move(at, pos)
 
     yield Coupled
     _RECIPES.clear()

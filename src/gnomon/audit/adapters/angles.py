@@ -6,7 +6,7 @@ from gnomon.positions import RoPE
 from gnomon.shapes import Float
 
 
-def promised_by(rope: RoPE, length: int) -> tuple[list[float] | Float, float]:
+def expected_frequencies(rope: RoPE, length: int) -> tuple[list[float] | Float, float]:
     """The frequencies of a rotation's pairs in a text of this length, and its factor on the lengths of vectors."""
     if rope.scaling is None:
         return rope.frequencies(), 1.0
@@ -26,4 +26,4 @@ def angles_of(cos: Float, sin: Float, frequencies: list[float] | Float, factor: 
     return torch.cat([got, torch.hypot(cos, sin).mean(1, keepdim=True)], 1), torch.cat([want, length], 1)
 
 
-__all__ = ["angles_of", "promised_by"]
+__all__ = ["angles_of", "expected_frequencies"]

@@ -8,7 +8,7 @@ import torch
 from gnomon.shapes import Int
 
 
-def within(docs: Int) -> Int:
+def count_within_documents(docs: Int) -> Int:
     """Positions (B, T) that begin at 0 in each stretch of one document of docs (B, T)."""
     place = torch.arange(docs.shape[1], device=docs.device).expand(docs.shape)
     begins = torch.ones_like(docs, dtype=torch.bool)
@@ -16,4 +16,4 @@ def within(docs: Int) -> Int:
     return place - torch.where(begins, place, 0).cummax(1).values
 
 
-__all__ = ["within"]
+__all__ = ["count_within_documents"]

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from gnomon.attention import Memory
-from gnomon.audit.adapters.angles import angles_of, promised_by
+from gnomon.audit.adapters.angles import angles_of, expected_frequencies
 from gnomon.audit.adapters.beams import Texts, best
 from gnomon.audit.small import SmallModel
 from gnomon.audit.target import Ability, Because, NotApplicable, Shift, Target, must_have_numbers
@@ -224,12 +224,12 @@ class Gnomon(Target):
         """See Target."""
         return self.model.input.tokens.scale
 
-    def saved(self, folder: Path) -> "Gnomon":
+    def save_and_load(self, folder: Path) -> "Gnomon":
         """See Target: as a run folder."""
         save_model(self.model, folder)
         return self.with_module(load(folder, device=self.device))
 
-    def resized(self, rows: int) -> "Gnomon":
+    def resize(self, rows: int) -> "Gnomon":
         """See Target."""
         model = deepcopy(self.model)
         model.resize(rows)
@@ -243,7 +243,7 @@ class Gnomon(Target):
         at = Layout.dense(1, length, self.device)
         tables = position.prepare(at, torch.float64)
         assert tables is not None
-        return angles_of(tables[0][0, 0], tables[1][0, 0], *promised_by(position, length))
+        return angles_of(tables[0][0, 0], tables[1][0, 0], *expected_frequencies(position, length))
 
 
 def _abilities(model: Model) -> Iterator[Ability]:

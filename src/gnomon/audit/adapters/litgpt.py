@@ -126,7 +126,7 @@ class LitGPT(Target):
         """See Target."""
         return self.model.transformer.wte.weight, self.model.lm_head.weight
 
-    def saved(self, folder: Path) -> "LitGPT":
+    def save_and_load(self, folder: Path) -> "LitGPT":
         """See Target. Its weights, read into another model of its config."""
         torch.save(self.model.state_dict(), folder / "lit_model.pth")
         other = type(self.model)(self.model.config).to(self.device, self.dtype)
@@ -139,7 +139,7 @@ class LitGPT(Target):
         cos, sin = self.model.cos[:length], self.model.sin[:length]
         if config.rope_local_base_freq is not None:
             cos, sin = cos[..., 0], sin[..., 0]
-        scaling = promised(config.rope_adjustments)
+        scaling = expected_scaling(config.rope_adjustments)
         base = float(config.rope_base)
         thetas = plain_frequencies(base, width) if scaling is None else scaling.frequencies(base, width)
         thetas = [theta / config.rope_condense_ratio for theta in thetas]
@@ -147,7 +147,7 @@ class LitGPT(Target):
         return angles_of(cos[:, : width // 2], sin[:, : width // 2], thetas, factor)
 
 
-def promised(adjustments: dict[str, Any] | None) -> Scaling | None:
+def expected_scaling(adjustments: dict[str, Any] | None) -> Scaling | None:
     """The published scaling that `rope_adjustments` names; None for none."""
     if not adjustments or "factor" not in adjustments:
         return None
@@ -161,4 +161,4 @@ def promised(adjustments: dict[str, Any] | None) -> Scaling | None:
     return Linear(factor)
 
 
-__all__ = ["Filled", "LitGPT", "promised"]
+__all__ = ["Filled", "LitGPT", "expected_scaling"]

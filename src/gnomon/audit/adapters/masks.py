@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from gnomon.audit.adapters.signature import SOURCE, TARGET, kind, required, tensor_in
+from gnomon.audit.adapters.signature import SOURCE, TARGET, kind, required_arguments, tensor_in
 from gnomon.shapes import Bool, Float, Int
 
 Shape = Callable[[Bool], Bool]  #: of what is seen (B, T, S), as somebody's attention wants it
@@ -21,10 +21,10 @@ ROW: tuple[Shape, ...] = (lambda seen: seen[:, None, :1], lambda seen: seen[:, :
 NAMED = re.compile(r"mask", re.IGNORECASE)
 
 
-def with_masks(module: nn.Module, device: torch.device) -> tuple[Callable[..., Any], bool] | None:
+def find_mask_convention(module: nn.Module, device: torch.device) -> tuple[Callable[..., Any], bool] | None:
     """How to ask a model whose forward wants masks, as (model, source, ids) or (model, ids), and whether it has a
     source; None where its other arguments are no texts, or no convention makes it causal."""
-    wanted = required(module)
+    wanted = required_arguments(module)
     masks = [name for name in wanted if NAMED.search(name)]
     texts = [name for name in wanted if name not in masks]
     kinds = [kind(name) for name in texts]
@@ -91,4 +91,4 @@ def _is_obeyed(asked: Callable[..., Any], module: nn.Module, has_source: bool, d
     return alike and seen and matters and (not has_source or not torch.equal(of_other, want))
 
 
-__all__ = ["with_masks"]
+__all__ = ["find_mask_convention"]

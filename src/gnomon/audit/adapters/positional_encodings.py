@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from gnomon.audit.adapters.positions import Rows, Table
-from gnomon.audit.restore import in_dtype
+from gnomon.audit.restore import cast_while_asking
 from gnomon.positions import sinusoidal_table
 from gnomon.shapes import Float
 
@@ -18,8 +18,8 @@ class PositionalEncodings(Table):
         super().__init__(
             type(model).__name__,
             _rows(plain),
-            promised=_promised(plain),
-            cast=lambda dtype: in_dtype(plain, dtype, _rows(plain, dtype)),
+            promised=_expected_rows(plain),
+            cast=lambda dtype: cast_while_asking(plain, dtype, _rows(plain, dtype)),
         )
         self.model, self.seed = model, seed
 
@@ -37,7 +37,7 @@ def _rows(model: Any, dtype: torch.dtype = torch.float32) -> Rows:
     return rows
 
 
-def _promised(model: Any) -> Rows:
+def _expected_rows(model: Any) -> Rows:
     """Sines and cosines of each axis's place side by side, the channels shared out evenly and cut at the end."""
 
     def rows(n: int) -> Float:

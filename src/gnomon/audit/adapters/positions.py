@@ -14,7 +14,7 @@ from typing import Literal
 
 import torch
 
-from gnomon.audit.restore import restored
+from gnomon.audit.restore import restore_afterwards
 from gnomon.audit.target import Ability, Because, NotApplicable, Shift, Target
 from gnomon.shapes import Bool, Float, Int
 
@@ -40,9 +40,9 @@ class Bare(Target):
         """Raise NotApplicable: there is no model."""
         raise NotApplicable(f"{self.name} is a {self.what}, not a model")
 
-    def unchanged(self) -> AbstractContextManager[None]:
+    def undo_afterwards(self) -> AbstractContextManager[None]:
         """See Target. Each law asks a module that was never called: what its functions keep is forgotten."""
-        return restored(vars(self))
+        return restore_afterwards(vars(self))
 
 
 class Rotation(Bare):
@@ -92,7 +92,7 @@ class Rotation(Bare):
 
         def moves(axis: int, shape: tuple[int, ...]) -> bool:
             try:
-                with torch.no_grad(), restored(turn):
+                with torch.no_grad(), restore_afterwards(turn):
                     turned = turn(one.expand(*shape, -1).contiguous(), positions)
             except Exception:  # of a function that wants its axes otherwise
                 return False

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from gnomon.audit.adapters.signature import has
+from gnomon.audit.adapters.signature import has_parameter
 from gnomon.audit.answers import error_text
 from gnomon.errors import BadValue
 from gnomon.shapes import Float, Int
@@ -46,17 +46,17 @@ def probe(ask: Callable[[Int], Float], module: nn.Module, device: torch.device) 
 
     Raises BadValue if it answers no text, or not with logits.
     """
-    lengths = reach(ask, device)
+    lengths = answered_lengths(ask, device)
     n = max([k for k in lengths if k <= len(PATTERN)], default=min(lengths))
     must_keep_ids(ask, n, device)
     if 3 in lengths and 2 in lengths:
         must_read_rows(ask, device)
     ids = _ids(n, device)
-    width, given = _watched(ask, module, ids)
+    width, given = _watch_embeddings(ask, module, ids)
     tables = dict(module.named_modules())
     tokens = next((path for path, got in given.items() if any(torch.equal(x, ids) for x in got)), None)
     shorter = max([k for k in lengths if k < n], default=0)  # a table that is given the same then holds a source
-    again = _watched(ask, module, _ids(shorter, device))[1] if shorter else given
+    again = _watch_embeddings(ask, module, _ids(shorter, device))[1] if shorter else given
     ends = [
         len(tables[path].weight) - start
         for path, got in given.items()
@@ -70,7 +70,7 @@ def probe(ask: Callable[[Int], Float], module: nn.Module, device: torch.device) 
     return Probe(vocab, tokens, limit, lengths)
 
 
-def _watched(ask: Callable[[Int], Float], module: nn.Module, ids: Int) -> tuple[int, dict[str, list[Int]]]:
+def _watch_embeddings(ask: Callable[[Int], Float], module: nn.Module, ids: Int) -> tuple[int, dict[str, list[Int]]]:
     """The width of the logits of ids, and what each nn.Embedding was given, by its path."""
     given: dict[str, list[Int]] = {}
 
@@ -90,7 +90,7 @@ def _watched(ask: Callable[[Int], Float], module: nn.Module, ids: Int) -> tuple[
             hook.remove()
 
 
-def reach(ask: Callable[[Int], Float], device: torch.device) -> frozenset[int]:
+def answered_lengths(ask: Callable[[Int], Float], device: torch.device) -> frozenset[int]:
     """The lengths, FAR at most, of the texts that it answers. One that is answered says nothing of another one, so
     each is asked where any of those that laws use is refused.
 
@@ -141,9 +141,9 @@ def end_beyond(ask: Callable[[Int], Float], device: torch.device) -> int | None:
     return last
 
 
-def takes(module: nn.Module, ids: Int, **options: Int) -> bool:
+def accepts(module: nn.Module, ids: Int, **options: Int) -> bool:
     """Whether forward has parameters of these names, and these values for them change nothing, as they should."""
-    if not all(has(module, name) for name in options):
+    if not all(has_parameter(module, name) for name in options):
         return False
     try:
         with torch.no_grad():
@@ -241,11 +241,11 @@ def _start(given: list[Int], n: int) -> int | None:
 
 __all__ = [
     "Probe",
+    "accepts",
+    "answered_lengths",
     "blocks_of",
     "logits_of",
     "must_keep_ids",
     "must_read_rows",
     "probe",
-    "reach",
-    "takes",
 ]

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from gnomon.audit.adapters.positions import Cached, Rotation, Turn, heads_second
-from gnomon.audit.restore import in_dtype
+from gnomon.audit.restore import cast_while_asking
 from gnomon.audit.target import NotApplicable
 from gnomon.shapes import Float, Int
 
@@ -20,41 +20,41 @@ class RotaryEmbeddingTorch(Rotation):
     """
 
     def __init__(self, model: Any, *, promised: Sequence[float] | None = None, seed: int = 0) -> None:
-        queries, keys = _turns(model)
+        queries, keys = _rotations(model)
         super().__init__(
             f"{type(model).__name__} ({model.freqs_for}{', xpos' if model.use_xpos else ''})",
             queries,
             key=keys,
             layout="BHTC",
-            cached=_of_cached(model),
+            cached=_cached_rotation(model),
             width=2 * len(model.freqs),
             promised=None if model.use_xpos else promised,
-            cast=lambda dtype: in_dtype(model, dtype, queries),
+            cast=lambda dtype: cast_while_asking(model, dtype, queries),
         )
         self.model, self.seed = model, seed
 
 
-def _turns(model: Any) -> tuple[Turn, Turn]:
+def _rotations(model: Any) -> tuple[Turn, Turn]:
     """Of queries and of keys, x (B, H, T, C)."""
-    queries, keys = _own_turns(model)
+    queries, keys = _native_rotations(model)
     if not _heads_last(model):
         return queries, keys
     turn = heads_second(queries)
     return turn, turn if keys is queries else heads_second(keys)
 
 
-def _own_turns(model: Any) -> tuple[Turn, Turn]:
+def _native_rotations(model: Any) -> tuple[Turn, Turn]:
     """The same in the module's own order of axes."""
     axis = 1 if _heads_last(model) else 2
     if model.use_xpos:
-        return _within(lambda x: model.rotate_queries_and_keys(x, x)[0], axis), _within(
+        return _rotate_in_text(lambda x: model.rotate_queries_and_keys(x, x)[0], axis), _rotate_in_text(
             lambda x: model.rotate_queries_and_keys(x, x)[1], axis
         )
 
     def turn(x: Float, positions: Int) -> Float:
         start = int(positions[0])
         if not torch.equal(positions.cpu(), torch.arange(start, start + len(positions))):
-            return _within(model.rotate_queries_or_keys, axis)(x, positions)
+            return _rotate_in_text(model.rotate_queries_or_keys, axis)(x, positions)
         turned: Float = model.rotate_queries_or_keys(x, offset=start)
         return turned
 
@@ -66,7 +66,7 @@ def _heads_last(model: Any) -> bool:
     return bool(model.default_seq_dim == -3)
 
 
-def _of_cached(model: Any) -> Cached:
+def _cached_rotation(model: Any) -> Cached:
     """Queries at the end of keys that were kept unturned."""
 
     def turn(q: Float, k: Float) -> tuple[Float, Float]:
@@ -78,7 +78,7 @@ def _of_cached(model: Any) -> Cached:
     return turn
 
 
-def _within(rotate: Callable[[Float], Float], axis: int) -> Turn:
+def _rotate_in_text(rotate: Callable[[Float], Float], axis: int) -> Turn:
     """Tokens at chosen positions of a text of SPAN along an axis, the rest of which is zeros."""
 
     def turn(x: Float, positions: Int) -> Float:

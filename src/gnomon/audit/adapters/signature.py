@@ -60,25 +60,25 @@ def kind(name: str) -> Kind:
     return found
 
 
-def required(module: nn.Module) -> list[str]:
+def required_arguments(module: nn.Module) -> list[str]:
     """Names of those arguments of forward that have to be given."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     parameters = inspect.signature(module.forward).parameters.values()
     return [p.name for p in parameters if p.kind in kinds and p.default is inspect.Parameter.empty]
 
 
-def has(module: nn.Module, name: str) -> bool:
+def has_parameter(module: nn.Module, name: str) -> bool:
     """Whether forward has a parameter of this name."""
     return name in inspect.signature(module.forward).parameters
 
 
-def pair_of(module: nn.Module, device: torch.device) -> Pair | None:
+def find_source_and_target(module: nn.Module, device: torch.device) -> Pair | None:
     """How to ask an encoder-decoder whose forward wants a source and a target, in whatever order; None for others.
 
     Where names leave it open, as in forward(inputs, targets), the model is asked: logits of an encoder-decoder are as
     many as the tokens of its target, and another source gives others.
     """
-    wanted = required(module)
+    wanted = required_arguments(module)
     match [kind(name) for name in wanted]:
         case ["source", "target"]:
             return _source_first
@@ -158,6 +158,14 @@ def _source_last(model: Any, source: Int, ids: Int) -> Any:
 
 
 __all__ = [
-    "FUNCTIONS", "has", "kind", "must_take_the_source", "pair_of", "reads_both", "required", "tensor_in",
-    "unused_arguments", "wants_labels",
-]  # fmt: skip
+    "FUNCTIONS",
+    "find_source_and_target",
+    "has_parameter",
+    "kind",
+    "must_take_the_source",
+    "reads_both",
+    "required_arguments",
+    "tensor_in",
+    "unused_arguments",
+    "wants_labels",
+]

@@ -13,19 +13,19 @@ from typing import Any
 import torch
 from torch import nn
 
-from gnomon.audit.adapters.masks import with_masks
-from gnomon.audit.adapters.probe import blocks_of, logits_of, probe, takes
+from gnomon.audit.adapters.masks import find_mask_convention
+from gnomon.audit.adapters.probe import accepts, blocks_of, logits_of, probe
 from gnomon.audit.adapters.signature import (
     FUNCTIONS,
-    has,
+    find_source_and_target,
+    has_parameter,
     must_take_the_source,
-    pair_of,
-    required,
+    required_arguments,
     unused_arguments,
     wants_labels,
 )
-from gnomon.audit.perturbation import self_hiding_ids, tables_given
-from gnomon.audit.restore import restored
+from gnomon.audit.perturbation import find_self_hiding_ids, tables_given
+from gnomon.audit.restore import restore_afterwards
 from gnomon.audit.target import OTHERS, SOURCE_STREAM, Ability, Because, NotApplicable, Shift, Target, must_have_numbers
 from gnomon.errors import BadValue
 from gnomon.models.model_settings import Architecture
@@ -104,8 +104,8 @@ class Torch(Target):
         some = next(module.parameters(), torch.zeros(1))
         must_have_numbers(module)
         if source is None and forward is None:
-            source = pair_of(module, some.device)
-            if source is None and (found := with_masks(module, some.device)) is not None:
+            source = find_source_and_target(module, some.device)
+            if source is None and (found := find_mask_convention(module, some.device)) is not None:
                 asked, has_source = found
                 source, forward = (asked, None) if has_source else (None, asked)
         super().__init__(
@@ -137,7 +137,7 @@ class Torch(Target):
         given = {name: getattr(self, kept) for name, (kept, _) in FUNCTIONS.items()}
         if source is not None:
             must_take_the_source(self.name, given)
-        with restored(module):
+        with restore_afterwards(module):
             self.at = self._look(module, vocab)
         if self.forward is None and source is None:
             self._take_known_names(module)
@@ -156,11 +156,11 @@ class Torch(Target):
         self.can = frozenset(ability for ability, offer in offers.items() if offer is not None)
 
     def _must_be_askable(self, module: nn.Module) -> None:
-        wanted = required(module)
+        wanted = required_arguments(module)
         if self.forward is not None or self.source is not None or len(wanted) < 2:
             return
         if wants_labels(wanted):
-            self.forward = _with_labels  # a language model that wants what it is to predict
+            self.forward = _call_with_labels  # a language model that wants what it is to predict
             return
         raise BadValue(
             f"forward({', '.join(wanted)}) wants more than ids: give the others, "
@@ -173,9 +173,9 @@ class Torch(Target):
         try:
             seen = probe(self.logits, module, self.device)
         except BadValue:
-            if self.forward is not None or not has(module, "targets"):
+            if self.forward is not None or not has_parameter(module, "targets"):
                 raise
-            self.forward = _with_targets  # nanoGPT gives all logits only where it is to compute a loss
+            self.forward = _call_with_targets  # nanoGPT gives all logits only where it is to compute a loss
             seen = probe(self.logits, module, self.device)
         self.vocab = vocab or seen.vocab
         self.lengths = seen.lengths
@@ -191,7 +191,7 @@ class Torch(Target):
     def _hides(self, module: nn.Module) -> tuple[frozenset[int], frozenset[int]]:
         """Ids that hide themselves, as padding does in a model that makes its masks from it: of the source and of the
         text. Laws do not draw them as tokens."""
-        text = self_hiding_ids(self.logits, module, self.vocab, self.device, all_see=not self.causal)
+        text = find_self_hiding_ids(self.logits, module, self.vocab, self.device, all_see=not self.causal)
         source = frozenset[int]() if self.source is None else self._hides_of_source(module, text)
         self.special |= source | text
         if self.pad is None and text:
@@ -206,7 +206,7 @@ class Torch(Target):
         def ask(source: Int) -> Float:
             return self.with_source(source).logits(ids.expand(len(source), -1))
 
-        found = self_hiding_ids(ask, module, self.vocab, self.device, all_see=True)
+        found = find_self_hiding_ids(ask, module, self.vocab, self.device, all_see=True)
         meant = {table.padding_idx for table in tables_given(ask, module, ids)} & text
         return found or frozenset(id for id in meant if id is not None)
 
@@ -214,11 +214,11 @@ class Torch(Target):
         """Use attention_mask and position_ids, if they mean what they mean at Hugging Face."""
         ids = self.ids(2, 5)
         ones, counted = torch.ones_like(ids), torch.arange(5, device=self.device).expand(2, -1)
-        if self.masked is None and takes(module, ids, attention_mask=ones):
+        if self.masked is None and accepts(module, ids, attention_mask=ones):
             self.masked = _hugging_mask
-        if self.placed is None and takes(module, ids, position_ids=counted):
+        if self.placed is None and accepts(module, ids, position_ids=counted):
             self.placed = _hugging_positions
-        if self.placed_mask is None and takes(module, ids, attention_mask=ones, position_ids=counted):
+        if self.placed_mask is None and accepts(module, ids, attention_mask=ones, position_ids=counted):
             self.placed_mask = _hugging_both
 
     def logits(
@@ -363,11 +363,11 @@ class Torch(Target):
         return self.scale
 
 
-def _with_labels(model: Any, ids: Int) -> Any:
+def _call_with_labels(model: Any, ids: Int) -> Any:
     return model(ids, ids)
 
 
-def _with_targets(model: Any, ids: Int) -> Any:
+def _call_with_targets(model: Any, ids: Int) -> Any:
     return model(ids, targets=ids)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from gnomon.audit.adapters.documents import within
+from gnomon.audit.adapters.documents import count_within_documents
 from gnomon.audit.target import Ability, Target
 from gnomon.errors import BadValue
 from gnomon.models.model_settings import Architecture
@@ -94,7 +94,7 @@ class TorchNN(Target):
         """See Target. Without positions, tokens are counted within the mask, or within each document."""
         B, T = ids.shape
         if positions is None:
-            positions = _counted(ids, mask, docs)
+            positions = _count_positions(ids, mask, docs)
         x = self._turned(self.reader.vectors(ids, positions))
         padding = None if mask is None else ~mask
         blocked = _future(T, ids.device) if self.causal else None
@@ -132,7 +132,7 @@ class TorchNN(Target):
         ids, mask = self.source
         if len(ids) != B:
             ids = ids.expand(B, -1)
-        vectors = self.reader.vectors(ids, _counted(ids, mask, None))
+        vectors = self.reader.vectors(ids, _count_positions(ids, mask, None))
         return self._turned(vectors), None if mask is None else ~mask
 
     def _turned(self, x: Float) -> Float:
@@ -192,10 +192,10 @@ def _future(T: int, device: torch.device) -> Bool:
     return torch.ones(T, T, dtype=torch.bool, device=device).triu(1)
 
 
-def _counted(ids: Int, mask: Bool | None, docs: Int | None) -> Int:
+def _count_positions(ids: Int, mask: Bool | None, docs: Int | None) -> Int:
     """Positions (B, T): tokens counted among those that are real, or within each document."""
     if docs is not None:
-        return within(docs)
+        return count_within_documents(docs)
     real = torch.ones_like(ids) if mask is None else mask.long()
     return (real.cumsum(1) - 1).clamp(min=0)
 

@@ -15,9 +15,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from gnomon.audit.adapters import transformers_config as told_by
+from gnomon.audit.adapters import transformers_config
 from gnomon.audit.adapters.angles import angles_of
-from gnomon.audit.adapters.documents import within
+from gnomon.audit.adapters.documents import count_within_documents
 from gnomon.audit.adapters.transformers_docs import by_design
 from gnomon.audit.target import Ability, NotApplicable, Target, must_have_numbers
 from gnomon.shapes import Bool, Float, Int
@@ -33,8 +33,8 @@ class Transformers(Target):
         some = next(model.parameters())
         must_have_numbers(model)
         self.model = model.eval()
-        self.takes = told_by.taken(model)
-        facts = told_by.facts(model)
+        self.takes = transformers_config.accepted_arguments(model)
+        facts = transformers_config.facts(model)
         super().__init__(
             name or type(model).__name__,
             facts.vocab,
@@ -81,7 +81,7 @@ class Transformers(Target):
                 yield "placed mask"
             if steps:
                 yield "cached positions"
-            if not self._pairs and told_by.finds_packed(self.model):
+            if not self._pairs and transformers_config.detects_packing(self.model):
                 yield "packed"
         if steps:
             yield from ("cache", "reorder")
@@ -93,7 +93,7 @@ class Transformers(Target):
             yield "source"
         if self.causal and "labels" in self.takes and self.facts.head:
             yield "loss"
-        if told_by.rotation(self.model) is not None:
+        if transformers_config.rotation(self.model) is not None:
             yield "angles"
 
     # ------------------------------------------------------------------ what it computes
@@ -106,7 +106,7 @@ class Transformers(Target):
             self.need("packed")
             if mask is not None or positions is not None:
                 raise NotApplicable("transformers finds packed documents only where no mask is given beside them")
-            positions = within(docs)
+            positions = count_within_documents(docs)
         elif positions is not None and mask is None and "placed mask" in self.can:
             mask = torch.ones_like(ids, dtype=torch.bool)  # without it a jump of positions begins another document
         asked = self._asked(ids, mask, positions) | self._encoded(len(ids))
@@ -221,7 +221,7 @@ class Transformers(Target):
     def with_module(self, module: nn.Module) -> "Transformers":
         """See Target."""
         other = copy(self)
-        other.model, other.vocab = module.eval(), told_by.facts(module).vocab
+        other.model, other.vocab = module.eval(), transformers_config.facts(module).vocab
         return other
 
     def embedding(self) -> nn.Module:
@@ -235,7 +235,7 @@ class Transformers(Target):
 
     def blocks(self) -> nn.ModuleList:
         """See Target. Of an encoder-decoder, those of its decoder."""
-        found = told_by.blocks(self.model.get_decoder() if self._pairs else self.model, self.facts.blocks)
+        found = transformers_config.blocks(self.model.get_decoder() if self._pairs else self.model, self.facts.blocks)
         if found is None:
             raise NotApplicable(f"{self.name} has no nn.ModuleList of {self.facts.blocks} blocks")
         return found
@@ -255,23 +255,23 @@ class Transformers(Target):
         """See Target: what the config says, of a class that knows which weights it could tie."""
         if not self.facts.head or not self.model._tied_weights_keys:
             return None
-        return bool(told_by.text_config(self.model).tie_word_embeddings)
+        return bool(transformers_config.text_config(self.model).tie_word_embeddings)
 
     @property
     def promises_scale(self) -> float | None:
         """See Target: `embedding_multiplier` of Granite and its kin."""
-        said = getattr(told_by.text_config(self.model), "embedding_multiplier", None)
+        said = getattr(transformers_config.text_config(self.model), "embedding_multiplier", None)
         return None if said is None else float(said)
 
-    def saved(self, folder: Path) -> "Transformers":
+    def save_and_load(self, folder: Path) -> "Transformers":
         """See Target: save_pretrained and from_pretrained."""
         attention = self.model.config._attn_implementation
-        with _without_bars():
+        with _silence_bars():
             self.model.save_pretrained(folder)
             again = type(self.model).from_pretrained(folder, dtype=self.dtype, attn_implementation=attention)
         return self.with_module(again.to(self.device))
 
-    def resized(self, rows: int) -> "Transformers":
+    def resize(self, rows: int) -> "Transformers":
         """See Target."""
         model = deepcopy(self.model)
         model.resize_token_embeddings(rows)
@@ -279,7 +279,7 @@ class Transformers(Target):
 
     def angles(self, length: int) -> tuple[Float, Float]:
         """See Target: of its rotary embedding, against the published formulas that Gnomon has of its config."""
-        found = told_by.rotation(self.model)
+        found = transformers_config.rotation(self.model)
         if found is None:
             raise NotApplicable(self.lacks("angles"))
         cos, sin = found.turned(length, self.device)
@@ -293,7 +293,7 @@ class Transformers(Target):
 
 
 @contextmanager
-def _without_bars() -> Iterator[None]:
+def _silence_bars() -> Iterator[None]:
     """The library's progress bars are off while a `with` lasts."""
     logging: Any = importlib.import_module("transformers.utils.logging")
     shown = logging.is_progress_bar_enabled()

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from gnomon.audit.adapters.angles import promised_by
+from gnomon.audit.adapters.angles import expected_frequencies
 from gnomon.audit.adapters.transformers_docs import BY_LENGTH
 from gnomon.audit.target import NotApplicable, Shift
 from gnomon.checkpoints.hf.keys import Keys
@@ -68,7 +68,7 @@ def facts(model: Any) -> Facts:
     tables = list(_tables(stack))
     after = next((table.padding_idx for table in tables if table.padding_idx is not None), None)
     pad = (config.pad_token_id if after is None else after) if _reads_ids(model) else None
-    counted = _counted_from(stack)
+    counted = _first_position(stack)
     first = counted if after is None else after + 1
     rotations = tuple(str(rope.get("rope_type", "default")) for rope in _rope_settings(config))
     blocks = (_depth(model.config, _DECODER) if pairs else None) or _depth(config, _DECODER) or 0
@@ -147,7 +147,7 @@ def _tables(stack: nn.Module) -> Iterator[Any]:
             yield part
 
 
-def _counted_from(stack: nn.Module) -> int:
+def _first_position(stack: nn.Module) -> int:
     """The first number in the list of positions that it keeps, where it keeps one: 2 in YOSO."""
     kept = (b for name, b in stack.named_buffers() if name.rpartition(".")[2] == "position_ids" and b.numel())
     return next((int(b.flatten()[0]) for b in kept), 0)
@@ -192,7 +192,7 @@ def _shift(model: Any, rotations: tuple[str, ...], tables: list[Any]) -> Shift:
     return "kept" if turns and not set(rotations) & set(BY_LENGTH) else "unknown"
 
 
-def taken(model: Any) -> frozenset[str]:
+def accepted_arguments(model: Any) -> frozenset[str]:
     """Arguments that its forward takes: its own, and those of the model inside it if it hands others on to that."""
     own = frozenset(inspect.signature(model.forward).parameters)
     hands_on = "kwargs" in own and _HANDS_ON.search(inspect.getsource(model.forward)) is not None
@@ -202,7 +202,7 @@ def taken(model: Any) -> frozenset[str]:
 _HANDS_ON = re.compile(r"self\.(?!loss_function)\w+\([^()]*\*\*kwargs")
 
 
-def finds_packed(model: Any) -> bool:
+def detects_packing(model: Any) -> bool:
     """Whether its masks are made by the library's function for causal ones, which finds packed documents where it is
     given positions and no mask; some models make a mask of ones themselves."""
     source = inspect.getsource(sys.modules[type(model).__module__])
@@ -268,7 +268,7 @@ class Rotation:
             raise NotApplicable(f"its rotation is none that Gnomon has a formula of: {error}") from error
         rope = spec.build(d_head=d_head)
         assert isinstance(rope, RoPE)
-        return promised_by(rope, length)
+        return expected_frequencies(rope, length)
 
 
 def rotation(model: Any) -> Rotation | None:
@@ -282,4 +282,4 @@ def rotation(model: Any) -> Rotation | None:
     return None
 
 
-__all__ = ["Facts", "Rotation", "blocks", "facts", "finds_packed", "rotation", "taken", "text_config"]
+__all__ = ["Facts", "Rotation", "accepted_arguments", "blocks", "detects_packing", "facts", "rotation", "text_config"]

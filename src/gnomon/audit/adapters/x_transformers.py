@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from gnomon.audit.adapters.documents import within
+from gnomon.audit.adapters.documents import count_within_documents
 from gnomon.audit.target import SOURCE_STREAM, Ability, NotApplicable, Target
 from gnomon.shapes import Bool, Float, Int
 
@@ -65,10 +65,10 @@ class XTransformers(Target):
         self, ids: Int, mask: Bool | None = None, positions: Int | None = None, docs: Int | None = None
     ) -> Float:
         """See Target."""
-        said = self._told_source(len(ids))
+        said = self._source_arguments(len(ids))
         if docs is not None:
             said["attn_mask"] = docs[:, None, :, None] == docs[:, None, None, :]
-            positions = within(docs) if self._takes_positions() else None
+            positions = count_within_documents(docs) if self._takes_positions() else None
         if positions is not None:
             said["pos"] = self._positions(positions)
         return _tensor(self.net(ids, **said, **self._padding(mask, positions)))
@@ -78,7 +78,7 @@ class XTransformers(Target):
         self.need("cache")
         before = state if state is not None else Read(ids[:, :0], None, None if positions is None else positions[:, :0])
         so_far = torch.cat([before.ids, ids], 1)
-        said = self._told_source(len(ids))
+        said = self._source_arguments(len(ids))
         if positions is not None:
             assert before.positions is not None
             positions = torch.cat([before.positions, positions], 1)
@@ -111,7 +111,7 @@ class XTransformers(Target):
     def loss(self, ids: Int) -> Float:
         """See Target."""
         self.need("loss")
-        loss: Float = self._wrapper()(ids, **self._told_source(len(ids)))
+        loss: Float = self._wrapper()(ids, **self._source_arguments(len(ids)))
         return loss
 
     # ------------------------------------------------------------------ what it consists of
@@ -208,7 +208,7 @@ class XTransformers(Target):
             raise NotApplicable(f"{self.name} with a sinusoid takes the same positions in every row")
         return positions[0]
 
-    def _told_source(self, rows: int) -> dict[str, Any]:
+    def _source_arguments(self, rows: int) -> dict[str, Any]:
         """What the decoder of an XTransformer is told of the source."""
         if self.encoder is None:
             return {}

@@ -15,13 +15,15 @@ FIRST = (
 )  # fmt: skip
 
 
-def _found(package: str) -> Iterator[Law]:
+def _discover(package: str) -> Iterator[Law]:
     names = [module.name for module in pkgutil.iter_modules(importlib.import_module(package).__path__)]
     for name in sorted(names, key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name)):
         room = importlib.import_module(f"{package}.{name}")
         yield from (found for found in vars(room).values() if isinstance(found, Law))
 
 
-LAWS: dict[str, Law] = {found.name: found for package in (__name__, f"{__name__}.gnomon") for found in _found(package)}
+LAWS: dict[str, Law] = {
+    found.name: found for package in (__name__, f"{__name__}.gnomon") for found in _discover(package)
+}
 
 __all__ = ["LAWS"]

@@ -6,7 +6,7 @@ import torch
 
 from gnomon.audit.adapters.positions import Bare, Bias, Rotation, Table
 from gnomon.audit.law import Evidence, law
-from gnomon.audit.laws.earlier_calls import Call, accelerators, differentiated, forgets, modes
+from gnomon.audit.laws.earlier_calls import Call, accelerators, forgets, modes, with_gradient
 from gnomon.audit.target import NotApplicable
 from gnomon.shapes import Float, Int
 
@@ -19,12 +19,12 @@ def vectors(t: Rotation, T: int, stream: int) -> Float:
     return torch.randn(1, t.heads, T, t.width, generator=t.rng(stream))
 
 
-def far(t: Bare, least: int) -> int:
+def last_position(t: Bare, least: int) -> int:
     """Positions to look at: LONG, if there are so many."""
     return LONG if t.limit is None else max(min(LONG, t.limit), least)
 
 
-def slack(like: Float, roundings: float = 1e4) -> float:
+def rounding_tolerance(like: Float, roundings: float = 1e4) -> float:
     """What float32 tables may be off by: angles of some thousand radians are rounded in the seventh digit."""
     return roundings * torch.finfo(torch.float32).eps * max(1.0, float(like.abs().amax()))
 
@@ -44,7 +44,9 @@ def keeps_lengths(r: Rotation, n: int) -> Evidence:
     if r.key is not r.turn:
         raise NotApplicable(f"{r.name} scales queries up and keys down")
     x, positions = vectors(r, n, 1), torch.arange(n)
-    return Evidence(r.turn(x, positions).norm(dim=-1)[0], r.scaled * x.norm(dim=-1)[0], tolerance=slack(x.norm(dim=-1)))
+    return Evidence(
+        r.turn(x, positions).norm(dim=-1)[0], r.scaled * x.norm(dim=-1)[0], tolerance=rounding_tolerance(x.norm(dim=-1))
+    )
 
 
 @law(
@@ -59,7 +61,9 @@ def zero_turns_nothing(r: Rotation, n: int) -> Evidence:
     if r.key is not r.turn:
         raise NotApplicable(f"{r.name} scales queries and keys by inverse factors (xPos): scores alone are promised")
     x = vectors(r, 1, 1)
-    return Evidence(r.turn(x, torch.zeros(1, dtype=torch.long))[0], r.scaled * x[0], 2 * x[0], tolerance=slack(x))
+    return Evidence(
+        r.turn(x, torch.zeros(1, dtype=torch.long))[0], r.scaled * x[0], 2 * x[0], tolerance=rounding_tolerance(x)
+    )
 
 
 @law(
@@ -78,7 +82,10 @@ def sees_distance_only(r: Rotation, n: int) -> Evidence:
         raise NotApplicable(f"{r.name} ends at position {r.limit}")
     still = (vectors(r, n, 1) @ vectors(r, n, 2).mT)[0].expand_as(base)  # what is not turned at all sees no distance
     return Evidence(
-        torch.stack(scores[1:]).flatten(0, 1), base.flatten(0, 1), still.flatten(0, 1), tolerance=slack(base)
+        torch.stack(scores[1:]).flatten(0, 1),
+        base.flatten(0, 1),
+        still.flatten(0, 1),
+        tolerance=rounding_tolerance(base),
     )
 
 
@@ -96,11 +103,11 @@ def _scores(r: Rotation, n: int, positions: Int) -> Float:
 )
 def rotation_forgets(r: Rotation, n: int) -> Evidence:
     """A call before, longer, elsewhere, in another dtype or mode, changes nothing about a call after it."""
-    m = far(r, n)
+    m = last_position(r, n)
     short, long = vectors(r, n, 1), vectors(r, m, 1)
 
     def ask() -> Float:
-        texts = [differentiated(x, lambda leaf: r.turn(leaf, torch.arange(leaf.shape[2]))) for x in (short, long)]
+        texts = [with_gradient(x, lambda leaf: r.turn(leaf, torch.arange(leaf.shape[2]))) for x in (short, long)]
         return torch.cat([text.flatten() for text in texts])
 
     def of(m: int, start: int = 0, dtype: torch.dtype = torch.float32, device: str = "cpu") -> Call:
@@ -110,7 +117,7 @@ def rotation_forgets(r: Rotation, n: int) -> Evidence:
     calls = {f"of {m} tokens": of(m), f"at positions {m - n} to {m - 1}": of(n, m - n), "of one token": of(1)}
     calls |= {f"in {dtype}": of(m, dtype=dtype) for dtype in (torch.bfloat16, torch.float16, torch.float64)}
     calls |= {f"on {device}": of(m, device=device) for device in accelerators()}
-    return forgets(r, ask, calls | modes(of(m)), slack(long, 8))
+    return forgets(r, ask, calls | modes(of(m)), rounding_tolerance(long, 8))
 
 
 @law(
@@ -126,7 +133,7 @@ def cached_keys_are_whole(r: Rotation, n: int) -> Evidence:
     if r.cached is None:
         raise NotApplicable(f"{r.name} turns no queries beside kept keys")
     got, whole, still = [], [], []
-    for length in sorted({n, far(r, n)}):
+    for length in sorted({n, last_position(r, n)}):
         positions, last = torch.arange(length), 2
         q, k = vectors(r, length, 1), vectors(r, length, 2)
         turned, keys = r.cached(q[:, :, -last:], k)
@@ -134,7 +141,7 @@ def cached_keys_are_whole(r: Rotation, n: int) -> Evidence:
         whole.append((r.turn(q, positions)[:, :, -last:] @ r.key(k, positions).mT)[0].flatten(1))
         still.append((r.turn(q[:, :, -last:], positions[:last]) @ r.key(k, positions).mT)[0].flatten(1))
     right = torch.cat(whole, 1)
-    return Evidence(torch.cat(got, 1), right, torch.cat(still, 1), tolerance=slack(right))
+    return Evidence(torch.cat(got, 1), right, torch.cat(still, 1), tolerance=rounding_tolerance(right))
 
 
 @law(
@@ -148,7 +155,7 @@ def rotation_is_precise(r: Rotation, n: int) -> Evidence:
     """Cast to bfloat16, a module turns far positions by the same angles, but for rounding of what comes out."""
     if r.cast is None:
         raise NotApplicable(f"{r.name} is not cast")
-    m = far(r, n)
+    m = last_position(r, n)
     x, positions = vectors(r, n, 1).bfloat16(), torch.arange(m - n, m)
     got, right = r.cast(torch.bfloat16)(x, positions).float(), r.turn(x.float(), positions)
     return Evidence(got[0], right[0], tolerance=4 * 2.0**-8 * float(x.abs().amax()) * 2)
@@ -169,15 +176,18 @@ def bias_sees_distance_only(b: Bias, n: int) -> Evidence:
     moves = [moved for moved in SHIFTS if b.limit is None or moved + n <= b.limit]
     if not moves:
         raise NotApplicable(f"{b.name} ends at position {b.limit}")
-    base = _seen(b, torch.arange(n))
-    got = torch.stack([_seen(b, torch.arange(n) + moved) for moved in moves])
+    base = _visible_bias(b, torch.arange(n))
+    got = torch.stack([_visible_bias(b, torch.arange(n) + moved) for moved in moves])
     right = base.expand_as(got)
     return Evidence(
-        got.flatten(0, 1), right.flatten(0, 1), torch.zeros_like(right).flatten(0, 1), tolerance=slack(base)
+        got.flatten(0, 1),
+        right.flatten(0, 1),
+        torch.zeros_like(right).flatten(0, 1),
+        tolerance=rounding_tolerance(base),
     )
 
 
-def _seen(b: Bias, positions: Int) -> Float:
+def _visible_bias(b: Bias, positions: Int) -> Float:
     """(H, T, S), 0 on the diagonal, which a softmax cannot tell from any other constant of a query; 0 where no key is
     seen."""
     bias = b.of(positions, positions).float()
@@ -194,14 +204,14 @@ def _seen(b: Bias, positions: Int) -> Float:
 )
 def bias_forgets(b: Bias, n: int) -> Evidence:
     """A call before, longer, elsewhere or in another mode, changes nothing about a call after it."""
-    positions, m = torch.arange(n), far(b, n)
+    positions, m = torch.arange(n), last_position(b, n)
 
     def of(first: int, last: int) -> Call:
         return lambda: b.of(torch.arange(first, last), torch.arange(first, last))
 
     calls = {f"of {m} tokens": of(0, m), f"at positions {m - n} to {m - 1}": of(m - n, m), "of one token": of(0, 1)}
     right = b.of(positions, positions)
-    return forgets(b, lambda: b.of(positions, positions).float(), calls | modes(of(0, m)), slack(right, 8))
+    return forgets(b, lambda: b.of(positions, positions).float(), calls | modes(of(0, m)), rounding_tolerance(right, 8))
 
 
 @law(
@@ -221,7 +231,7 @@ def bias_falls(b: Bias, n: int) -> Evidence:
     if bool((steps == 0).all()):
         return Evidence(steps, steps + 1, tolerance=0.5, cause="it is the same at all distances")
     rises = "it rises with distance: the sign of the slope is wrong" if bool((steps <= 0).all()) else ""
-    return Evidence(steps, steps.clamp(min=0), None, None, slack(row, 8), rises)
+    return Evidence(steps, steps.clamp(min=0), None, None, rounding_tolerance(row, 8), rises)
 
 
 @law(
@@ -235,10 +245,12 @@ def bias_as_published(b: Bias, n: int) -> Evidence:
     """A bias is the promised function of positions, up to what is the same for all keys of a query."""
     if b.promised is None:
         raise NotApplicable(f"{b.name} does not say what it promises")
-    positions = torch.arange(far(b, n))
+    positions = torch.arange(last_position(b, n))
     twin = Bias(b.name, b.promised, causal=b.behind)
-    right = _seen(twin, positions)
-    return Evidence(_seen(b, positions), right, torch.zeros_like(right), tolerance=slack(right, 64))
+    right = _visible_bias(twin, positions)
+    return Evidence(
+        _visible_bias(b, positions), right, torch.zeros_like(right), tolerance=rounding_tolerance(right, 64)
+    )
 
 
 # ---------------------------------------------------------------------- tables
@@ -255,11 +267,13 @@ def table_as_published(table: Table, n: int) -> Evidence:
     """Rows are those that the formula promises, for each position."""
     if table.promised is None:
         raise NotApplicable(f"{table.name} does not say what it promises")
-    m = far(table, n)
+    m = last_position(table, n)
     got, right = table.rows(m).float(), table.promised(m).float()
-    permuted = got.shape == right.shape and bool((got.sum(-1) - right.sum(-1)).abs().amax() <= slack(right))
+    permuted = got.shape == right.shape and bool(
+        (got.sum(-1) - right.sum(-1)).abs().amax() <= rounding_tolerance(right)
+    )
     cause = "the numbers are right, but channels stand in another order" if permuted else ""
-    return Evidence(got, right, torch.zeros_like(right), None, slack(right, 1e3), cause)
+    return Evidence(got, right, torch.zeros_like(right), None, rounding_tolerance(right, 1e3), cause)
 
 
 @law(
@@ -271,10 +285,12 @@ def table_as_published(table: Table, n: int) -> Evidence:
 )
 def table_begins_alike(table: Table, n: int) -> Evidence:
     """The rows of a short text are the first ones of a long text's, before and after it was asked for."""
-    m = far(table, n)
+    m = last_position(table, n)
     before = table.rows(n)
     calls = {f"of {m} tokens": lambda: table.rows(m), "of one token": lambda: table.rows(1)}
-    found = forgets(table, lambda: table.rows(n).float(), calls | modes(lambda: table.rows(m)), slack(before, 4))
+    found = forgets(
+        table, lambda: table.rows(n).float(), calls | modes(lambda: table.rows(m)), rounding_tolerance(before, 4)
+    )
     long, right = table.rows(m)[:n].float(), before.float()
     return replace(found, got=torch.cat([found.got, long]), want=torch.cat([found.want, right]))
 
@@ -290,13 +306,21 @@ def table_is_precise(table: Table, n: int) -> Evidence:
     """Cast to bfloat16, far rows are the same, but for rounding of what comes out."""
     if table.cast is None:
         raise NotApplicable(f"{table.name} is not cast")
-    m = far(table, n)
+    m = last_position(table, n)
     got, right = table.cast(torch.bfloat16)(m).float(), table.rows(m).float()
     return Evidence(got, right, tolerance=2 * 2.0**-8 * float(right.abs().amax()))
 
 
 __all__ = [
-    "bias_as_published", "bias_falls", "bias_sees_distance_only", "keeps_lengths", "rotation_forgets",
-    "rotation_is_precise", "sees_distance_only", "table_as_published", "table_begins_alike", "table_is_precise",
+    "bias_as_published",
+    "bias_falls",
+    "bias_sees_distance_only",
+    "keeps_lengths",
+    "rotation_forgets",
+    "rotation_is_precise",
+    "sees_distance_only",
+    "table_as_published",
+    "table_begins_alike",
+    "table_is_precise",
     "zero_turns_nothing",
-]  # fmt: skip
+]

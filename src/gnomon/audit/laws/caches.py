@@ -6,14 +6,16 @@ import torch
 
 from gnomon.audit.law import Check, Evidence, law
 from gnomon.audit.laws.order import SHORT, trained_end
-from gnomon.audit.laws.padding import alone, is_close, on_the_left, real
+from gnomon.audit.laws.padding import is_close, left_padding_mask, real, rows_alone
 from gnomon.audit.target import NotApplicable, Target
 from gnomon.shapes import Bool, Float, Int
 
 FROM = 8  #: tokens of a text from which on a longer one is read too
 
 
-def in_chunks(t: Target, ids: Int, chunks: list[int], mask: Bool | None = None, positions: Int | None = None) -> Float:
+def read_in_chunks(
+    t: Target, ids: Int, chunks: list[int], mask: Bool | None = None, positions: Int | None = None
+) -> Float:
     """Logits (B, T, V) of ids read in chunks through a cache."""
     state, out, start = None, [], 0
     for n in chunks:
@@ -28,7 +30,7 @@ def in_chunks(t: Target, ids: Int, chunks: list[int], mask: Bool | None = None, 
     return torch.cat(out, 1)
 
 
-def in_each_cache(check: Check) -> Check:
+def for_each_cache(check: Check) -> Check:
     """The check of each kind of cache that a target has: the first evidence that is not tolerated, else the first."""
 
     @wraps(check)
@@ -50,14 +52,14 @@ def in_each_cache(check: Check) -> Check:
     source="a cache that numbers new tokens from 0, or by its own length in slots",
     hint="a step must stand at the position after all tokens read before it, and see all of them",
 )
-@in_each_cache
+@for_each_cache
 def cached_is_full(t: Target, n: int) -> Evidence:
     """Reading token by token through the cache gives the logits of one read at once."""
     ids = t.ids(2, n)
-    got, want, forgotten = in_chunks(t, ids, [1] * n), t.logits(ids), short_sighted(t, ids)
+    got, want, forgotten = read_in_chunks(t, ids, [1] * n), t.logits(ids), logits_without_context(t, ids)
     if n >= FROM and is_close(t, got, want) and (longer := _farther(t, n)) is not None:
         return longer
-    return Evidence(got, want, forgotten, ids, cause=lambda: _of_steps(t, ids, got, forgotten) if n > 1 else "")
+    return Evidence(got, want, forgotten, ids, cause=lambda: _explain_steps(t, ids, got, forgotten) if n > 1 else "")
 
 
 def _farther(t: Target, n: int) -> Evidence | None:
@@ -67,7 +69,7 @@ def _farther(t: Target, n: int) -> Evidence | None:
         return None
     ids, few = t.ids(1, length), t.ids(2, n)
     before = t.logits(few)
-    got, want = in_chunks(t, ids, [1] * length), t.logits(ids)
+    got, want = read_in_chunks(t, ids, [1] * length), t.logits(ids)
     if not torch.equal(t.logits(few), before):
         return None  # what a long call leaves behind has a law of its own
     said = (
@@ -76,7 +78,7 @@ def _farther(t: Target, n: int) -> Evidence | None:
     return None if is_close(t, got, want) else Evidence(got, want, None, ids, cause=f"{said} the length read so far")
 
 
-def short_sighted(t: Target, ids: Int) -> Float | None:
+def logits_without_context(t: Target, ids: Int) -> Float | None:
     """Logits (B, T, V) of tokens that see themselves alone or, in a model that does not read one token without its
     cache, one more and as few as it reads; None where a text is too short to show it."""
     for width in range(1, ids.shape[1]):
@@ -90,12 +92,12 @@ def short_sighted(t: Target, ids: Int) -> Float | None:
     return None
 
 
-def _of_steps(t: Target, ids: Int, got: Float, forgotten: Float | None) -> str:
+def _explain_steps(t: Target, ids: Int, got: Float, forgotten: Float | None) -> str:
     """Why going step by step differs."""
     if forgotten is not None and is_close(t, got, forgotten):
         return "each step sees itself alone: the keys and values kept do not arrive"
     same = ids[:, :1].expand(-1, ids.shape[1])
-    if is_close(t, (stepped := in_chunks(t, same, [1] * same.shape[1])), stepped[:, :1].expand_as(stepped)):
+    if is_close(t, (stepped := read_in_chunks(t, same, [1] * same.shape[1])), stepped[:, :1].expand_as(stepped)):
         whole = t.logits(same)
         if not is_close(t, whole, whole[:, :1].expand_as(whole)):
             return "a token repeated gives the same logits at each step: every step stands at position 0"
@@ -116,17 +118,17 @@ def _of_steps(t: Target, ids: Int, got: Float, forgotten: Float | None) -> str:
     source="a chunk masked as if it was the first; a causal mask aligned with the wrong corner",
     hint="query i of a chunk after S tokens is token S + i: it sees keys 0 .. S + i, and stands at position S + i",
 )
-@in_each_cache
+@for_each_cache
 def chunks_are_whole(t: Target, n: int) -> Evidence:
     """A text read in chunks of any sizes through the cache gives the logits of one read at once."""
     ids = t.ids(2, n)
-    want, fault = t.logits(ids), short_sighted(t, ids)
+    want, fault = t.logits(ids), logits_without_context(t, ids)
     drawn = [_chunks(t, n, stream) for stream in range(3)]
-    got = [in_chunks(t, ids, chunks) for chunks in drawn]
+    got = [read_in_chunks(t, ids, chunks) for chunks in drawn]
 
     def why() -> str:
         wrong = next(chunks for chunks, read in zip(drawn, got, strict=True) if not is_close(t, read, want))
-        return _of_chunks(t, ids, wrong)
+        return _explain_chunks(t, ids, wrong)
 
     forgotten = None if fault is None else fault.repeat(3, 1, 1)
     return Evidence(torch.cat(got), want.repeat(3, 1, 1), forgotten, ids, cause=why)
@@ -142,9 +144,9 @@ def _chunks(t: Target, n: int, stream: int) -> list[int]:
     return sizes
 
 
-def _of_chunks(t: Target, ids: Int, chunks: list[int]) -> str:
+def _explain_chunks(t: Target, ids: Int, chunks: list[int]) -> str:
     """Why reading in chunks differs."""
-    if not is_close(t, in_chunks(t, ids, [1] * ids.shape[1]), t.logits(ids)):
+    if not is_close(t, read_in_chunks(t, ids, [1] * ids.shape[1]), t.logits(ids)):
         return "single steps through the cache differ already"
     longer = [c for c in chunks[1:] if c > 1]
     if not longer:
@@ -153,12 +155,12 @@ def _of_chunks(t: Target, ids: Int, chunks: list[int]) -> str:
     end = start + longer[0]
     changed = ids.clone()
     changed[:, end - 1] = t.other(ids)[:, end - 1]
-    before, after = in_chunks(t, ids, chunks), in_chunks(t, changed, chunks)
+    before, after = read_in_chunks(t, ids, chunks), read_in_chunks(t, changed, chunks)
     if not is_close(t, after[:, start : end - 1], before[:, start : end - 1]):
         return "tokens of a chunk after the first see those behind them in the chunk: it has no causal mask"
     first = ids.clone()
     first[:, 0] = t.other(ids)[:, 0]
-    if is_close(t, in_chunks(t, first, chunks)[:, start], before[:, start]):
+    if is_close(t, read_in_chunks(t, first, chunks)[:, start], before[:, start]):
         return "tokens of a chunk after the first do not see the text before it: the mask is aligned with its first key"
     return ""
 
@@ -210,15 +212,17 @@ def crossing_the_limit_in_decoding(t: Target, n: int) -> Evidence:
     if limit + 4 <= SHORT:
         ids = t.ids(1, limit + 4)
         places = torch.arange(limit + 4, device=t.device)[None]
-        got, want = in_chunks(t, ids, [limit - 2] + [1] * 6)[:, -6:], as_it_grew(t, ids, 6)
+        got, want = read_in_chunks(t, ids, [limit - 2] + [1] * 6)[:, -6:], as_it_grew(t, ids, 6)
     else:
         t.need("positions", "cached positions")
         ids, places = t.ids(2, n), torch.arange(limit - n + 3, limit + 3, device=t.device).expand(2, n)
-        got = in_chunks(t, ids, [n - 4] + [1] * 4, positions=places)[:, -4:]
+        got = read_in_chunks(t, ids, [n - 4] + [1] * 4, positions=places)[:, -4:]
         want = as_it_grew(t, ids, 4, places)
     fault = t.logits(ids, positions=places // 2)[:, -got.shape[1] :] if "positions" in t.can else None
     few, ways = t.ids(2, n, stream=4), [[1] * n] + [[n - 2, 1, 1]] * (n > 2)
-    before = not is_close(t, got, want) and not all(is_close(t, in_chunks(t, few, way), t.logits(few)) for way in ways)
+    before = not is_close(t, got, want) and not all(
+        is_close(t, read_in_chunks(t, few, way), t.logits(few)) for way in ways
+    )
     cause = "the cache differs from a full read before the limit already" if before else ""
     return Evidence(got, want, fault, ids if ids.shape[1] == n else None, cause=cause)
 
@@ -230,10 +234,10 @@ def crossing_the_limit_in_decoding(t: Target, n: int) -> Evidence:
     source="generation from padded batches whose new tokens are numbered by slots",
     hint="a row's next position is its count of real tokens, and the mask of the prompt holds for every later step",
 )
-@in_each_cache
+@for_each_cache
 def padded_rows_decode(t: Target, n: int) -> Evidence:
     """A batch padded on the left goes on with each row as if the row were alone."""
-    return _decoded(t, n, left=True)
+    return _decode_padded(t, n, left=True)
 
 
 @law(
@@ -243,25 +247,25 @@ def padded_rows_decode(t: Target, n: int) -> Evidence:
     source="padding between the prompt and what follows it counted as text",
     hint="a row's next position is its count of real tokens, wherever its padding stands in the cache",
 )
-@in_each_cache
+@for_each_cache
 def right_padded_rows_decode(t: Target, n: int) -> Evidence:
     """A batch padded on the right goes on with each row as if the row were alone."""
-    return _decoded(t, n, left=False)
+    return _decode_padded(t, n, left=False)
 
 
-def _decoded(t: Target, n: int, left: bool) -> Evidence:
+def _decode_padded(t: Target, n: int, left: bool) -> Evidence:
     slots, new = torch.arange(n + 1, device=t.device), 3
     missing = torch.tensor([[0], [1], [max(1, n // 2)]], device=t.device)
     prompt = slots >= missing if left else slots < n + 1 - missing
     mask = torch.cat([prompt, prompt.new_ones(3, new)], 1)
-    ids = t.padded(t.ids(3, n + 1 + new), mask)
-    got = real(in_chunks(t, ids, [n + 1] + [1] * new, mask), mask)
-    want = alone(t, ids, mask)
+    ids = t.fill_padding(t.ids(3, n + 1 + new), mask)
+    got = real(read_in_chunks(t, ids, [n + 1] + [1] * new, mask), mask)
+    want = rows_alone(t, ids, mask)
     if not is_close(t, got, want):  # through the cache then: whether that is right has other laws
         for b, kept in enumerate(mask):
-            want[b, kept] = in_chunks(t, ids[b, kept][None], [int(prompt[b].sum())] + [1] * new)[0]
+            want[b, kept] = read_in_chunks(t, ids[b, kept][None], [int(prompt[b].sum())] + [1] * new)[0]
     try:
-        fault = real(in_chunks(t, ids, [n + 1] + [1] * new), mask)
+        fault = real(read_in_chunks(t, ids, [n + 1] + [1] * new), mask)
     except NotApplicable:
         fault = None
     cause = ""
@@ -279,19 +283,19 @@ def _decoded(t: Target, n: int, left: bool) -> Evidence:
     hint="every tensor of the cache is indexed by row, of every layer, cross-attention and the mask included",
     shrinks=False,
 )
-@in_each_cache
+@for_each_cache
 def reorder_is_rerun(t: Target, n: int) -> Evidence:
     """After its cache is reordered, each row goes on as if it had been read in its new order from the start."""
     ids, new, index = t.ids(3, n), t.ids(3, 2, stream=6), torch.tensor([2, 0, 0], device=t.device)
-    plain = _reordered(t, ids, new, index, None)
+    plain = _check_reorder(t, ids, new, index, None)
     if n < 2 or "cached mask" not in t.can or not plain.holds(t):
         return plain
-    mask = torch.cat([on_the_left(t, n - 1), torch.ones(3, 2, dtype=torch.bool, device=t.device)], 1)
-    padded = _reordered(t, t.padded(ids, mask[:, :n]), new, index, mask)
+    mask = torch.cat([left_padding_mask(t, n - 1), torch.ones(3, 2, dtype=torch.bool, device=t.device)], 1)
+    padded = _check_reorder(t, t.fill_padding(ids, mask[:, :n]), new, index, mask)
     return plain if padded.holds(t) else padded
 
 
-def _reordered(t: Target, ids: Int, new: Int, index: Int, mask: Bool | None) -> Evidence:
+def _check_reorder(t: Target, ids: Int, new: Int, index: Int, mask: Bool | None) -> Evidence:
     """Rows that are read, reordered and read on, where mask (B, T) says which of their tokens are real."""
     n, moved = ids.shape[1], None if mask is None else mask[index]
     before = after = t
@@ -307,8 +311,8 @@ def _reordered(t: Target, ids: Int, new: Int, index: Int, mask: Bool | None) -> 
     first, state = after.step(state, new[:, :1], until(n + 1, moved))
     got = torch.cat([first, after.step(state, new[:, 1:], moved)[0]], 1)
     # read through the cache again: whether that gives the logits of one read at once has other laws
-    want = in_chunks(after, torch.cat([ids[index], new], 1), [n, 1, 1], moved)[:, -2:]
-    stayed = in_chunks(before, torch.cat([ids, new], 1), [n, 1, 1], mask)[:, -2:]
+    want = read_in_chunks(after, torch.cat([ids[index], new], 1), [n, 1, 1], moved)[:, -2:]
+    stayed = read_in_chunks(before, torch.cat([ids, new], 1), [n, 1, 1], mask)[:, -2:]
     cause = "the rows go on as if nothing had been reordered" if is_close(t, got, stayed) else ""
     return Evidence(got, want, stayed, ids, cause=cause)
 
@@ -334,7 +338,15 @@ def beam_with_cache_is_beam_without(t: Target, n: int) -> Evidence:
 
 
 __all__ = [
-    "a_plain_read_leaves_the_cache_alone", "as_it_grew", "beam_with_cache_is_beam_without", "cached_is_full",
-    "chunks_are_whole", "crossing_the_limit_in_decoding", "in_chunks", "in_each_cache", "padded_rows_decode",
-    "reorder_is_rerun", "right_padded_rows_decode",
-]  # fmt: skip
+    "a_plain_read_leaves_the_cache_alone",
+    "as_it_grew",
+    "beam_with_cache_is_beam_without",
+    "cached_is_full",
+    "chunks_are_whole",
+    "crossing_the_limit_in_decoding",
+    "for_each_cache",
+    "padded_rows_decode",
+    "read_in_chunks",
+    "reorder_is_rerun",
+    "right_padded_rows_decode",
+]

@@ -9,7 +9,7 @@ import torch
 from gnomon.audit.law import Evidence, law
 from gnomon.audit.laws.padding import is_close
 from gnomon.audit.laws.parts import moves
-from gnomon.audit.laws.positions import ungated
+from gnomon.audit.laws.positions import open_gates
 from gnomon.audit.target import Target
 from gnomon.shapes import Int
 
@@ -26,14 +26,14 @@ def a_deep_copy_is_its_own(t: Target, n: int) -> Evidence:
     """A deep copy with other weights gives their logits, and the original goes on giving its own."""
     copied, ids = t.copy(), t.ids(2, n)
     before = t.logits(ids)
-    with ungated(t) as asked:
+    with open_gates(t) as asked:
         other = {name: weight.detach().clone() for name, weight in asked.module.named_parameters()}
         want = asked.logits(ids)
     for name, weight in copied.module.named_parameters():
         if name in other:
             weight.data.copy_(other[name])
     got, after = copied.logits(ids), t.logits(ids)
-    borrowed = [] if is_close(t, got, want) else _borrowed(t, copied, ids)
+    borrowed = [] if is_close(t, got, want) else _shared_weights(t, copied, ids)
     named = ", ".join(borrowed[:4]) + (f" and {len(borrowed) - 4} more" if len(borrowed) > 4 else "")
     cause = (
         f"a deep copy computes with {named} of the original, and so would an average of the weights made by deepcopy"
@@ -47,7 +47,7 @@ def a_deep_copy_is_its_own(t: Target, n: int) -> Evidence:
     )
 
 
-def _borrowed(t: Target, copied: Target, ids: Int) -> list[str]:
+def _shared_weights(t: Target, copied: Target, ids: Int) -> list[str]:
     """Names of the original's weights that the copy's logits depend on."""
     before = [copied.logits(ids)]
     with t.editable() as asked:

@@ -18,11 +18,11 @@ Call = Callable[[], Float]
 def forgets(t: Bare, ask: Call, calls: Mapping[str, Call], tolerance: float) -> Evidence:
     """What a module that was never called answers, and what it does after each of these calls. Where it answered and
     then raises, it gives nothing; what it refuses to be called with has other laws."""
-    with t.unchanged():
+    with t.undo_afterwards():
         right = ask()
     found, cause = [], ""
     for said, call in calls.items():
-        with t.unchanged():
+        with t.undo_afterwards():
             try:
                 call()
             except Exception:
@@ -57,7 +57,7 @@ def modes(call: Call) -> dict[str, Call]:
     }
 
 
-def differentiated(x: Float, ask: Callable[[Float], Float]) -> Float:
+def with_gradient(x: Float, ask: Callable[[Float], Float]) -> Float:
     """What comes of x, and the gradient that x gets if it gets one, side by side: tables that were made where no
     gradients are recorded must not stop them."""
     with torch.enable_grad():
@@ -73,4 +73,4 @@ def accelerators() -> list[str]:
     return [name for name, there in found.items() if there]
 
 
-__all__ = ["Call", "accelerators", "differentiated", "forgets", "modes"]
+__all__ = ["Call", "accelerators", "forgets", "modes", "with_gradient"]

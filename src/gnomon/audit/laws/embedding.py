@@ -23,7 +23,7 @@ from gnomon.shapes import Float, Int
 )
 def scale_counts_once(t: Target, n: int) -> Evidence:
     """Tokens differ by s (E[a] - E[b]) where the first block reads them; s is 1, sqrt(D) or what was promised."""
-    tokens, came = apart(t)
+    tokens, came = distances_of_pairs(t)
     s = float((tokens * came).sum() / (tokens * tokens).sum().clamp(min=1e-30))
     slack = max(2.0**-7, 64 * torch.finfo(t.dtype).eps)  # sqrt(D) rounded to bfloat16 is still sqrt(D)
     if not (came - s * tokens).norm() <= slack * came.norm():
@@ -43,12 +43,12 @@ def scale_counts_once(t: Target, n: int) -> Evidence:
     return Evidence(torch.tensor(s), torch.tensor(want), tolerance=slack * abs(want), cause=cause)
 
 
-def apart(t: Target) -> tuple[Float, Float]:
+def distances_of_pairs(t: Target) -> tuple[Float, Float]:
     """Of pairs of tokens in one place: how far apart their rows are, and what the first block is given (pairs, D)."""
     table = t.embedding().weight
     ids = t.ids(1, 4).expand(6, -1).clone()
     ids[:, 2] = t.ids(6, 1, stream=5)[:, 0]
-    came = entering(t, ids)[:, 2].detach().double()
+    came = first_block_input(t, ids)[:, 2].detach().double()
     if not isinstance(table, torch.Tensor) or came.shape[-1] != table.shape[-1]:
         raise NotApplicable(f"vectors of {t.name} have another width when they reach its blocks")
     rows = table.detach()[ids[:, 2]].double()
@@ -72,7 +72,7 @@ def padding_is_not_trained(t: Target, n: int) -> Evidence:
     ids = t.ids(1, 4)
     ids[:, -1] = at.padding_idx
     with torch.enable_grad():
-        x = entering(t, ids)
+        x = first_block_input(t, ids)
         (grad,) = torch.autograd.grad((x * torch.randn_like(x)).sum(), at.weight)
     plain = F.embedding(ids, at.weight.detach())
     return Evidence(grad[at.padding_idx], torch.zeros_like(grad[0]), plain[0, 0], ids, tolerance=0.0)
@@ -90,12 +90,12 @@ def dropout_acts_once(t: Target, n: int) -> Evidence:
     ids = t.ids(1, 4)
     training, evaluating = Dropped(), Dropped()
     try:
-        with t.editable() as trained, training, named(trained.module, training):
+        with t.editable() as trained, training, track_module(trained.module, training):
             trained.module.train()
             trained.logits(ids)
     except Exception as raised:  # of a model that is not for training, or takes no hooks
         raise NotApplicable(f"{t.name} cannot be watched in training: {type(raised).__name__}: {raised}") from raised
-    with evaluating, named(t.module, evaluating):
+    with evaluating, track_module(t.module, evaluating):
         t.logits(ids)
     if not training.seen and not evaluating.seen:
         raise NotApplicable(f"{t.name} has no dropout, or has it where it cannot be seen")
@@ -124,7 +124,7 @@ class Dropped(TorchFunctionMode):
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
         here = self.inside[-1] if self.inside else "the model"
-        if func is F.dropout and _acts(*args, **kwargs):
+        if func is F.dropout and _is_active(*args, **kwargs):
             given = args[0] if args else kwargs["input"]
             before = next((name for x, name in self._dropped if x is given), None)
             if before is not None:
@@ -136,7 +136,7 @@ class Dropped(TorchFunctionMode):
         return out
 
 
-def _acts(input: Float, p: float = 0.5, training: bool = True, inplace: bool = False) -> bool:
+def _is_active(input: Float, p: float = 0.5, training: bool = True, inplace: bool = False) -> bool:
     """Of the arguments of F.dropout."""
     return training and p > 0
 
@@ -148,7 +148,7 @@ class Watch(Protocol):
 
 
 @contextmanager
-def named(module: nn.Module, watch: Watch) -> Iterator[None]:
+def track_module(module: nn.Module, watch: Watch) -> Iterator[None]:
     """Tell a watch which module is being called."""
 
     def enter(name: str) -> Callable[..., None]:
@@ -174,7 +174,7 @@ class _Reached(Exception):
     """The first block was reached: nothing after it matters."""
 
 
-def entering(t: Target, ids: Int) -> Float:
+def first_block_input(t: Target, ids: Int) -> Float:
     """What the first block is given for these ids: (B, T, D)."""
     got: list[Float] = []
 
@@ -194,4 +194,12 @@ def entering(t: Target, ids: Int) -> Float:
     return got[0]
 
 
-__all__ = ["Dropped", "Watch", "dropout_acts_once", "entering", "named", "padding_is_not_trained", "scale_counts_once"]
+__all__ = [
+    "Dropped",
+    "Watch",
+    "dropout_acts_once",
+    "first_block_input",
+    "padding_is_not_trained",
+    "scale_counts_once",
+    "track_module",
+]

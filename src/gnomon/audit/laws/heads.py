@@ -2,9 +2,9 @@
 
 import torch
 
-from gnomon.audit.attention_probe import TOKENS, called, find_attention, is_linear
+from gnomon.audit.attention_probe import TOKENS, find_attention, is_linear, record_calls
 from gnomon.audit.law import Evidence, law
-from gnomon.audit.laws.embedding import entering
+from gnomon.audit.laws.embedding import first_block_input
 from gnomon.audit.target import NotApplicable, Target
 from gnomon.shapes import Float, Int
 
@@ -41,14 +41,14 @@ def heads_are_interchangeable(t: Target, n: int) -> Evidence:
 )
 def heads_have_projections(t: Target, n: int) -> Evidence:
     """In a block, tokens meet each other only after a matrix has made queries, keys and values of them."""
-    block, ids = t.blocks()[0], begun_apart(t, 6)
+    block, ids = t.blocks()[0], differing_first_tokens(t, 6)
     if not t.causal:
         raise NotApplicable(f"tokens of {t.name} have met before its first block")
-    must_not_have_met(t, ids)
+    require_unmixed(t, ids)
     if all(p.dim() < 2 for p in block.parameters()):
         raise NotApplicable(f"the first block of {t.name} shows no matrices: they may be quantised")
-    calls = called(t, block, ids)
-    met = next((i for i, c in enumerate(calls) if have_met(c.given)), None)
+    calls = record_calls(t, block, ids)
+    met = next((i for i, c in enumerate(calls) if are_mixed(c.given)), None)
     if met is None:
         raise NotApplicable(f"no part in the first block of {t.name} shows where tokens meet")
     before = [c for c in calls[:met] if any(p.dim() > 1 for p in c.module.parameters())]
@@ -61,7 +61,7 @@ def heads_have_projections(t: Target, n: int) -> Evidence:
     return Evidence(torch.tensor(float(bool(before))), torch.tensor(1.0), tolerance=0.0, cause=cause)
 
 
-def begun_apart(t: Target, T: int) -> Int:
+def differing_first_tokens(t: Target, T: int) -> Int:
     """ids (2, T) of two rows that differ in their first token alone."""
     ids = t.ids(2, T)
     ids[1, 1:] = ids[0, 1:]
@@ -69,16 +69,16 @@ def begun_apart(t: Target, T: int) -> Int:
     return ids
 
 
-def must_not_have_met(t: Target, ids: Int) -> None:
+def require_unmixed(t: Target, ids: Int) -> None:
     """Raise NotApplicable where these rows show that tokens meet before the first block."""
-    if have_met(entering(t, ids)):
+    if are_mixed(first_block_input(t, ids)):
         raise NotApplicable(f"tokens of {t.name} have met before its first block")
 
 
-def have_met(x: Float) -> bool:
+def are_mixed(x: Float) -> bool:
     """Whether two rows of x (2, T, ..) that began with another token differ at those after it."""
     a, b = x[0, 1:].float(), x[1, 1:].float()
     return bool((a - b).abs().amax() > 1e-5 * a.abs().amax())
 
 
-__all__ = ["have_met", "heads_are_interchangeable", "heads_have_projections"]
+__all__ = ["are_mixed", "heads_are_interchangeable", "heads_have_projections"]

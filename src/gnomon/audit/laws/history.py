@@ -10,8 +10,8 @@ from gnomon.audit.answers import one_line, refusal
 from gnomon.audit.law import Evidence, law
 from gnomon.audit.laws.influence import calls, first_layer
 from gnomon.audit.laws.order import SHORT
-from gnomon.audit.laws.padding import on_the_left
-from gnomon.audit.laws.randomness import why_calls_differ
+from gnomon.audit.laws.padding import left_padding_mask
+from gnomon.audit.laws.randomness import explain_randomness
 from gnomon.audit.target import NotApplicable, Target
 from gnomon.shapes import Int
 
@@ -28,13 +28,13 @@ def logits_are_numbers(t: Target, n: int) -> Evidence:
     """A text gives a finite number for each entry of the vocabulary at each token."""
     ids = t.ids(2, n)
     if instead := refusal(t, 2, n):
-        return Evidence(torch.tensor(torch.nan), torch.tensor(0.0), None, ids, 0.0, _refused(t, n, instead))
+        return Evidence(torch.tensor(torch.nan), torch.tensor(0.0), None, ids, 0.0, _describe_refusal(t, n, instead))
     logits = t.logits(ids)
     cause = "" if bool(logits.isfinite().all()) else _not_finite(t, ids)
     return Evidence(logits - logits, torch.zeros_like(logits), None, ids, tolerance=0.0, cause=cause)
 
 
-def _refused(t: Target, n: int, instead: str) -> str:
+def _describe_refusal(t: Target, n: int, instead: str) -> str:
     """What a model does that does not answer two rows, and whether it answers less."""
     less = [(rows, m) for rows, m in ((1, n), (2, 1)) if (rows, m) != (2, n)]
     answered = [f"{_size(rows, m)}: {'no answer either' if refusal(t, rows, m) else 'answered'}" for rows, m in less]
@@ -94,7 +94,7 @@ def evaluation_is_deterministic(t: Target, n: int) -> Evidence:
     want, got = t.logits(ids), t.logits(ids)
     if not bool((got.isfinite() & want.isfinite()).all()):
         raise NotApplicable(f"logits of {t.name} are not finite: see whether logits are numbers")
-    return Evidence(got, want, None, ids, tolerance=0.0, cause=lambda: why_calls_differ(t, ids))
+    return Evidence(got, want, None, ids, tolerance=0.0, cause=lambda: explain_randomness(t, ids))
 
 
 @law(
@@ -111,18 +111,18 @@ def call_history(t: Target, n: int) -> Evidence:
 
 
 def _history(t: Target, n: int) -> Evidence:
-    found = _asked_again(t, t.ids(2, n), None, [])
+    found = _ask_again(t, t.ids(2, n), None, [])
     if "module" in t.can:  # first of all: a table that is long already is not made anew in another mode
         found = _after_modes(t, t.ids(2, n)) or found
-    found = found if found.cause else _asked_again(t, t.ids(2, n), None, list(_calls(t, n)))
+    found = found if found.cause else _ask_again(t, t.ids(2, n), None, list(_calls(t, n)))
     if not found.cause and t.limit is not None and not t.table_ends and "positions" in t.can:
         beyond = torch.arange(t.limit, t.limit + n, device=t.device).expand(2, -1)
         farther = "one at positions farther past the limit", lambda: t.logits(t.ids(1, n), positions=4 * beyond[:1])
-        found = _asked_again(t, t.ids(2, n), beyond, [farther])
-    return found if found.cause else _unlike_fresh(t, t.ids(2, n)) or found
+        found = _ask_again(t, t.ids(2, n), beyond, [farther])
+    return found if found.cause else _compare_with_fresh(t, t.ids(2, n)) or found
 
 
-def _unlike_fresh(t: Target, ids: Int) -> Evidence | None:
+def _compare_with_fresh(t: Target, ids: Int) -> Evidence | None:
     """The logits at positions 0, 2, 4, .. after all these calls, where a model that was never called gives others."""
     fresh = t.fresh()
     if fresh is None or "positions" not in t.can or ids.shape[1] < 2:
@@ -186,7 +186,7 @@ def _learns(t: Target, ids: Int) -> str:
 Call = tuple[str, Callable[[], object]]
 
 
-def _asked_again(t: Target, ids: Int, positions: Int | None, calls: list[Call]) -> Evidence:
+def _ask_again(t: Target, ids: Int, positions: Int | None, calls: list[Call]) -> Evidence:
     """The logits of a short call before and after these calls, up to the first that changes them."""
     want = t.logits(ids, positions=positions)
     if not bool(want.isfinite().all()):
@@ -224,8 +224,8 @@ def _calls(t: Target, n: int) -> Iterator[Call]:
                 lambda: t.logits(t.ids(1, n), positions=last[None] + n),
             )
     if "mask" in t.can:
-        mask = on_the_left(t, n)
-        yield "one of a padded batch", lambda: t.logits(t.padded(t.ids(3, n + 1), mask), mask=mask)
+        mask = left_padding_mask(t, n)
+        yield "one of a padded batch", lambda: t.logits(t.fill_padding(t.ids(3, n + 1), mask), mask=mask)
     if "cache" in t.can and t.causal:
         yield "one through a cache", lambda: t.step(t.step(None, t.ids(2, n))[1], t.ids(2, 1))
     yield "one of a single token", lambda: t.logits(t.ids(1, 1))

@@ -10,7 +10,9 @@ from gnomon.audit.target import NotApplicable, Target
 from gnomon.shapes import Float, Int
 
 
-def must_differ(t: Target, a: Float, b: Float, ids: Int | None = None, cause: str | Callable[[], str] = "") -> Evidence:
+def demand_difference(
+    t: Target, a: Float, b: Float, ids: Int | None = None, cause: str | Callable[[], str] = ""
+) -> Evidence:
     """Evidence for a law that demands that a (B, ...) and b differ: 1 where they do.
 
     They are different if they differ by more than the tolerance. If not, fresh weights may be too small to show it: the
@@ -21,12 +23,12 @@ def must_differ(t: Target, a: Float, b: Float, ids: Int | None = None, cause: st
     one = torch.ones(1)
     if apart > tolerance:
         return Evidence(one, one, None, ids, 0.5)
-    if apart > tolerance / 16 or t.can_be_redrawn:
+    if apart > tolerance / 16 or t.can_redraw:
         return Evidence(one, one, one, ids, 0.5)
     return Evidence(0 * one, one, None, ids, 0.5, cause)
 
 
-def meeting(t: Target, ids: Int) -> str:
+def first_mixing_part(t: Target, ids: Int) -> str:
     """Name and class of the first part without parts that makes other tokens' vectors (B, T, ..) of the last token's,
     as a norm over tokens or a convolution does; "" where tokens meet between parts, as in attention."""
     changed = ids.clone()
@@ -81,7 +83,7 @@ def first_layer(t: Target, ids: Int) -> Float:
     return x if x.shape[:2] == ids.shape else x.transpose(0, 1)
 
 
-def attended_from(t: Target, T: int, source: int, tokens: Int | None = None) -> set[int]:
+def influenced_tokens(t: Target, T: int, source: int, tokens: Int | None = None) -> set[int]:
     """Tokens of a text of T whose outcome changes with the token at `source`: after the first layer, where that can be
     looked at, else in the logits."""
     ids = t.ids(2, T) if tokens is None else tokens
@@ -95,4 +97,4 @@ def attended_from(t: Target, T: int, source: int, tokens: Int | None = None) -> 
     return set(moved.nonzero().flatten().tolist())
 
 
-__all__ = ["attended_from", "calls", "first_layer", "meeting", "must_differ"]
+__all__ = ["calls", "demand_difference", "first_layer", "first_mixing_part", "influenced_tokens"]

@@ -36,7 +36,7 @@ def _ends(t: Target, limit: int) -> Evidence:
         raise
     except Exception:
         return Evidence(torch.zeros(1), torch.zeros(1), None, tolerance=0.5)
-    return Evidence(torch.ones(1), torch.zeros(1), None, tolerance=0.5, cause=_instead(t, limit, got))
+    return Evidence(torch.ones(1), torch.zeros(1), None, tolerance=0.5, cause=_describe_overrun(t, limit, got))
 
 
 def _at(t: Target, position: int) -> Float:
@@ -48,7 +48,7 @@ def _at(t: Target, position: int) -> Float:
     return t.logits(t.ids(1, position + 1))[:, -1]
 
 
-def _instead(t: Target, limit: int, got: Float) -> str:
+def _describe_overrun(t: Target, limit: int, got: Float) -> str:
     """What a model does that answers where there is no row."""
     if "positions" not in t.can:
         return f"a text of {limit + 1} tokens is answered although there are {limit} positions"

@@ -4,7 +4,7 @@ import torch
 from torch.nn import functional as F
 
 from gnomon.audit.law import Evidence, law
-from gnomon.audit.laws.padding import alone
+from gnomon.audit.laws.padding import rows_alone
 from gnomon.audit.target import NotApplicable, Target
 from gnomon.shapes import Float, Int
 
@@ -61,9 +61,9 @@ def padding_stays_out(t: Target, n: int) -> Evidence:
         raise NotApplicable(f"{t.name} is told its labels apart from what it reads")
     T = max(n, 6)
     mask = torch.arange(T, device=t.device) < torch.tensor([[T], [T // 2]], device=t.device)
-    ids = t.padded(t.ids(2, T), mask)
+    ids = t.fill_padding(t.ids(2, T), mask)
     got = t.padded_loss(ids, mask).detach().double()
-    logits = alone(t, ids, mask)
+    logits = rows_alone(t, ids, mask)
     real = F.cross_entropy(logits[:, :-1].flatten(0, 1).double(), ids[:, 1:].flatten(), reduction="none").view(2, -1)
     counted = (real * mask[:, 1:]).sum()
     want, over_all = counted / mask[:, 1:].sum(), counted / mask[:, 1:].numel()

@@ -3,7 +3,7 @@
 import torch
 
 from gnomon.audit.law import Evidence, law
-from gnomon.audit.laws.influence import attended_from, meeting, must_differ
+from gnomon.audit.laws.influence import demand_difference, first_mixing_part, influenced_tokens
 from gnomon.audit.target import NotApplicable, Target
 from gnomon.shapes import Bool, Int
 
@@ -29,19 +29,19 @@ def causality(t: Target, n: int) -> Evidence:
 def _looks_ahead(t: Target) -> str:
     """What kind of mask lets tokens look ahead, told by who sees the last token in the first layer."""
     T = t.nearest(8)
-    ahead = attended_from(t, T, source=T - 1) - {T - 1}
+    ahead = influenced_tokens(t, T, source=T - 1) - {T - 1}
     if ahead == {T - 2}:
         return (
             "each token sees the next one: the diagonal of the mask is one too far (diagonal=1, or <= where < is meant)"
         )
     if ahead == {0}:
         return "only the first token looks ahead: with all its keys masked it sees all alike: < where <= is meant"
-    if ahead == set(range(T - 1)) and not attended_from(t, T, source=0) - {0}:
+    if ahead == set(range(T - 1)) and not influenced_tokens(t, T, source=0) - {0}:
         return "a token sees those behind it and none before it: the mask is the wrong way round"
-    if where := meeting(t, t.ids(2, t.nearest(7))):
+    if where := first_mixing_part(t, t.ids(2, t.nearest(7))):
         return f"tokens meet in {where}, which takes its numbers over the tokens of a text, those to come included"
     sees = who_sees_whom(t, t.nearest(33))
-    if heads := merged_heads(sees):
+    if heads := count_merged_heads(sees):
         return (
             f"{heads} heads are put together as if they were tokens: (B, H, T, C) is viewed as (B, T, H C) without "
             "transpose(1, 2)"
@@ -59,11 +59,11 @@ def who_sees_whom(t: Target, T: int) -> Bool:
     token is another one."""
     sees = torch.zeros(T, T, dtype=torch.bool)
     for source in range(T):
-        sees[list(attended_from(t, T, source)), source] = True
+        sees[list(influenced_tokens(t, T, source)), source] = True
     return sees
 
 
-def merged_heads(sees: Bool) -> int:
+def count_merged_heads(sees: Bool) -> int:
     """How many heads were viewed as tokens after causal attention; 0 if what is seen does not look so. Token i is then
     made of rows i H .. i H + H - 1 of all heads' rows, of which row r is that of token r % T. In a decoder the queries
     of attention to the source go the same way once more."""
@@ -89,13 +89,13 @@ def the_past_is_seen(t: Target, n: int) -> Evidence:
     ids = t.ids(2, n)
     changed = ids.clone()
     changed[:, -2] = t.other(ids)[:, -2]
-    return must_differ(t, t.logits(changed)[:, -1], t.logits(ids)[:, -1], changed, lambda: _sees_little(t))
+    return demand_difference(t, t.logits(changed)[:, -1], t.logits(ids)[:, -1], changed, lambda: _explain_blindness(t))
 
 
-def _sees_little(t: Target) -> str:
+def _explain_blindness(t: Target) -> str:
     """What is seen of the token before the last, in the first layer."""
     T = t.nearest(8)
-    seen = attended_from(t, T, source=T - 2) - {T - 2}
+    seen = influenced_tokens(t, T, source=T - 2) - {T - 2}
     if not seen:
         return "no token sees another one: attention is cut off, or all but the token itself is masked"
     if seen == set(range(T - 2)):
@@ -167,13 +167,13 @@ def order_is_seen(t: Target, n: int) -> Evidence:
     """The same earlier tokens in another order give other last logits."""
     ids = t.ids(2, max(n, 4))
     turned = torch.cat([ids[:, :-1].flip(1), ids[:, -1:]], 1)
-    return must_differ(t, t.logits(turned)[:, -1], t.logits(ids)[:, -1], turned, lambda: _without_order(t))
+    return demand_difference(t, t.logits(turned)[:, -1], t.logits(ids)[:, -1], turned, lambda: _explain_lost_order(t))
 
 
-def _without_order(t: Target) -> str:
+def _explain_lost_order(t: Target) -> str:
     """Whether one token, repeated, is read otherwise at another place: then positions are there, and lost later."""
     T = t.nearest(8)
-    if T - 1 not in attended_from(t, T, source=T - 2):
+    if T - 1 not in influenced_tokens(t, T, source=T - 2):
         return ""  # what is not seen at all has no order
     repeated = t.ids(1, 1).expand(1, T).contiguous()
     if not bool(((x := t.logits(repeated)[0]) - x[:1]).abs().amax() > t.tolerance(x)):
@@ -193,13 +193,13 @@ def _without_order(t: Target) -> str:
 )
 def every_row_has_its_own_positions(t: Target, n: int) -> Evidence:
     """In a batch of rows at different positions, each row gives the logits it gives alone."""
-    ids, positions = t.ids(3, n), _stretched(t, n)
+    ids, positions = t.ids(3, n), _spread_positions(t, n)
     want = torch.cat([t.logits(ids[b : b + 1], positions=positions[b : b + 1]) for b in range(3)])
     fault = t.logits(ids, positions=positions[:1].expand(3, -1))
     return Evidence(t.logits(ids, positions=positions), want, fault if n > 1 else None, ids)
 
 
-def _stretched(t: Target, n: int) -> Int:
+def _spread_positions(t: Target, n: int) -> Int:
     """Positions (3, n) of rows whose tokens are 1, 2 and 3 apart, within the limit."""
     steps = torch.arange(1, 4, device=t.device)[:, None] * torch.arange(n, device=t.device)
     return steps if t.limit is None else steps % t.limit
@@ -227,7 +227,7 @@ def shift(t: Target, n: int) -> Evidence:
         return Evidence(got, want.repeat(ways, 1, 1), fault, ids)
     got = t.logits(ids, positions=here + room)
     if t.shift == "changed":
-        return must_differ(t, got.flatten(1), want.flatten(1), ids)
+        return demand_difference(t, got.flatten(1), want.flatten(1), ids)
     moved = float((got - want).abs().amax())
     raise NotApplicable(
         f"nobody says what a shift does to {t.name}: by {room} positions it moves logits by {moved:.2g}"
@@ -244,4 +244,4 @@ __all__ = [
     "shift",
     "the_past_is_seen",
     "trained_end",
-]  # fmt: skip
+]

@@ -6,14 +6,14 @@ from contextlib import suppress
 import torch
 
 from gnomon.audit.law import Evidence, Law, law
-from gnomon.audit.perturbation import moved, perturbed, tables_of
+from gnomon.audit.perturbation import changed_tokens, perturb, vector_tables
 from gnomon.audit.target import NotApplicable, Target
 from gnomon.shapes import Bool, Float, Int
 
 Side = Callable[[Target, int], Bool]
 
 
-def alone(t: Target, ids: Int, mask: Bool) -> Float:
+def rows_alone(t: Target, ids: Int, mask: Bool) -> Float:
     """Logits (B, T, V) of each row's real tokens by themselves, put back in their places; 0 at padding."""
     rows = [t.logits(ids[b, mask[b]][None])[0] for b in range(len(ids))]
     out = rows[0].new_zeros(*ids.shape, rows[0].shape[-1])
@@ -27,24 +27,24 @@ def real(x: Float, mask: Bool) -> Float:
     return x.masked_fill(~mask[..., None], 0.0)
 
 
-def on_the_left(t: Target, n: int) -> Bool:
+def left_padding_mask(t: Target, n: int) -> Bool:
     """(3, n + 1): rows with none, one and half of their tokens missing at the left."""
     missing = torch.tensor([[0], [1], [max(1, n // 2)]], device=t.device)
     return torch.arange(n + 1, device=t.device) >= missing
 
 
-def on_the_right(t: Target, n: int) -> Bool:
+def right_padding_mask(t: Target, n: int) -> Bool:
     """The same, missing at the right."""
-    return on_the_left(t, n).flip(1)
+    return left_padding_mask(t, n).flip(1)
 
 
-def inside(t: Target, n: int) -> Bool:
+def interior_padding_mask(t: Target, n: int) -> Bool:
     """(3, n + 2): rows with none, one and two tokens missing after their first."""
     slots = torch.arange(n + 2, device=t.device)
     return (slots == 0) | (slots > torch.arange(3, device=t.device)[:, None])
 
 
-def counted(mask: Bool) -> Int:
+def count_positions(mask: Bool) -> Int:
     """Positions (B, T) counted in real tokens, as users give them: cumsum(mask) - 1, and 0 before the first."""
     return (mask.long().cumsum(1) - 1).clamp(min=0)
 
@@ -55,24 +55,24 @@ def padding_law(where: str, name: str, side: Side, given: bool, source: str, hin
 
     def check(t: Target, n: int) -> Evidence:
         mask = side(t, n)
-        ids, got, want = _asked(t, mask, given)
+        ids, got, want = _ask_padded(t, mask, given)
         unseen = where == "right" and t.causal  # nobody looks at padding there, masked or not
         # of real tokens in all places: an id of padding may hide itself
         fault = None if unseen else real(t.logits(t.ids(*mask.shape)), mask)
         if not given and not is_close(t, got, want):
-            must_not_count_slots(t, where, n)
-        return Evidence(got, want, fault, ids, cause=lambda: _why(t, ids, mask, got, want, given))
+            require_counted_positions(t, where, n)
+        return Evidence(got, want, fault, ids, cause=lambda: _explain(t, ids, mask, got, want, given))
 
     check.__doc__ = f"A row padded {name} gives the logits of the row alone{beside}."
     title = f"{where} padding{' with positions' if given else ''} changes nothing"
     return law(title, "placed mask" if given else "mask", source=source, hint=hint)(check)
 
 
-def _asked(t: Target, mask: Bool, given: bool) -> tuple[Int, Float, Float]:
+def _ask_padded(t: Target, mask: Bool, given: bool) -> tuple[Int, Float, Float]:
     """ids padded where mask is False, the logits of their real tokens, and those of each row alone."""
-    ids = t.padded(t.ids(mask.shape[0], mask.shape[1]), mask)
-    got = real(t.logits(ids, mask=mask, positions=counted(mask) if given else None), mask)
-    return ids, got, alone(t, ids, mask)
+    ids = t.fill_padding(t.ids(mask.shape[0], mask.shape[1]), mask)
+    got = real(t.logits(ids, mask=mask, positions=count_positions(mask) if given else None), mask)
+    return ids, got, rows_alone(t, ids, mask)
 
 
 def is_close(t: Target, got: Float, want: Float) -> bool:
@@ -80,17 +80,17 @@ def is_close(t: Target, got: Float, want: Float) -> bool:
     return got.shape == want.shape and float((got - want).abs().nan_to_num(nan=1e9).amax()) <= t.tolerance(want)
 
 
-def must_not_count_slots(t: Target, where: str, n: int) -> None:
+def require_counted_positions(t: Target, where: str, n: int) -> None:
     """Raise NotApplicable where padding moves tokens, but is hidden itself, on a side where nobody says that the target
     is padded: a hole in a text is excused wherever padding in front of it is, or is right."""
     if where not in t.slots:
         return
-    mask = {"left": on_the_left, "interior": inside}[where](t, n)
-    ids = t.padded(t.ids(*mask.shape), mask)
+    mask = {"left": left_padding_mask, "interior": interior_padding_mask}[where](t, n)
+    ids = t.fill_padding(t.ids(*mask.shape), mask)
     seen = padding_is_seen(t, lambda: t.logits(ids, mask=mask), ids, mask)
-    elsewhere = [] if where == "left" or "left" in t.slots else [on_the_left]
-    elsewhere += [on_the_right] if seen is None else []
-    if not seen and all(is_close(t, *_asked(t, at(t, n), False)[1:]) for at in elsewhere):
+    elsewhere = [] if where == "left" or "left" in t.slots else [left_padding_mask]
+    elsewhere += [right_padding_mask] if seen is None else []
+    if not seen and all(is_close(t, *_ask_padded(t, at(t, n), False)[1:]) for at in elsewhere):
         raise NotApplicable(slots_count(t))
 
 
@@ -104,20 +104,20 @@ def padding_is_seen(t: Target, ask: Callable[[], Float], ids: Int, mask: Bool) -
     where mask (B, S) of ids is False; None where that cannot be told."""
     if "module" not in t.can:
         return None
-    tables = tables_of(t.module)
+    tables = vector_tables(t.module)
     with suppress(NotApplicable):
         tables += [t.embedding()] if t.embedding() not in tables else []
     before = ask()
-    with perturbed(tables, ids, ~mask, t.rng(21)) as met:
+    with perturb(tables, ids, ~mask, t.rng(21)) as met:
         after = ask()
-    others = moved(before, after)
+    others = changed_tokens(before, after)
     return bool((others & mask if others.shape == mask.shape else others).any()) if met else None
 
 
-def _of_nothing(t: Target, ids: Int, mask: Bool, given: bool) -> str:
+def _explain_nan(t: Target, ids: Int, mask: Bool, given: bool) -> str:
     """Why real tokens get NaN. Where padding stands in front of a text it sees nothing; at its end it sees the text."""
     behind = mask.sort(1, descending=True).values
-    finite = t.logits(ids, mask=behind, positions=counted(behind) if given else None).isfinite().all()
+    finite = t.logits(ids, mask=behind, positions=count_positions(behind) if given else None).isfinite().all()
     if t.causal and bool(finite):
         return (
             "a row that sees nothing gives NaN, which spreads to real tokens: for padding in front of a text all keys "
@@ -126,15 +126,15 @@ def _of_nothing(t: Target, ids: Int, mask: Bool, given: bool) -> str:
     return "real tokens get NaN where padding is masked: a softmax over nothing but -inf, or an infinity times 0"
 
 
-def _why(t: Target, ids: Int, mask: Bool, got: Float, want: Float, given: bool) -> str:
+def _explain(t: Target, ids: Int, mask: Bool, got: Float, want: Float, given: bool) -> str:
     """What the numbers say about padding that changes something."""
-    at = counted(mask) if given else None
+    at = count_positions(mask) if given else None
 
     def like(other: Float, wanted: Float = want) -> bool:
         return float((real(other, mask) - wanted).abs().nan_to_num(nan=1e9).amax()) <= t.tolerance(want)
 
     if not bool(got.isfinite().all()):
-        return _of_nothing(t, ids, mask, given)
+        return _explain_nan(t, ids, mask, given)
     seen = padding_is_seen(t, lambda: t.logits(ids, mask=mask, positions=at), ids, mask)
     if seen and _answers(lambda: _rows_are_hidden(t)):
         return (
@@ -149,13 +149,13 @@ def _why(t: Target, ids: Int, mask: Bool, got: Float, want: Float, given: bool) 
     if (
         not given
         and "placed mask" in t.can
-        and _answers(lambda: like(t.logits(ids, mask=mask, positions=counted(mask))))
+        and _answers(lambda: like(t.logits(ids, mask=mask, positions=count_positions(mask))))
     ):
         return (
             "padding is hidden, but takes positions: right once positions cumsum(mask) - 1 are given, counted in slots "
             "without them"
         )
-    other = torch.where(mask, ids, t.padded(t.other(ids), mask))
+    other = torch.where(mask, ids, t.fill_padding(t.other(ids), mask))
     if seen is None and t.pad is None:
         seen = not like(t.logits(other, mask=mask, positions=at), got)
     if seen:
@@ -175,12 +175,12 @@ def _rows_are_hidden(t: Target) -> bool:
     if not t.causal or T < 4:
         return False
     mask = torch.arange(T, device=t.device).expand(2, -1) < T - 2
-    ids = t.padded(t.ids(2, T), mask)
+    ids = t.fill_padding(t.ids(2, T), mask)
     last = torch.arange(T, device=t.device).expand(2, -1) == T - 1
     before = t.logits(ids, mask=mask)
-    with perturbed(tables_of(t.module), ids, last, t.rng(22), mask) as met:
+    with perturb(vector_tables(t.module), ids, last, t.rng(22), mask) as met:
         after = t.logits(ids, mask=mask)
-    return bool(met) and bool(moved(before, after)[:, T - 2].all())
+    return bool(met) and bool(changed_tokens(before, after)[:, T - 2].all())
 
 
 def _answers(ask: Callable[[], bool]) -> bool:
@@ -194,12 +194,14 @@ def _answers(ask: Callable[[], bool]) -> bool:
 LEFT = "GPT-2's positions counted in slots; padding seen by its neighbours"
 COUNT = "positions must be counted in real tokens, cumsum(mask) - 1, and padding must be masked out as a key"
 HIDE = "padding must be masked out as a key, and positions that are given must be the ones used"
-left_padding = padding_law("left", "on the left", on_the_left, False, LEFT, COUNT)
-left_padding_placed = padding_law("left", "on the left", on_the_left, True, LEFT, HIDE)
-right_padding = padding_law("right", "on the right", on_the_right, False, "attention over padding", COUNT)
-right_padding_placed = padding_law("right", "on the right", on_the_right, True, "attention over padding", HIDE)
-interior_padding = padding_law("interior", "inside", inside, False, "positions counted in slots", COUNT)
-interior_padding_placed = padding_law("interior", "inside", inside, True, "positions counted in slots", HIDE)
+left_padding = padding_law("left", "on the left", left_padding_mask, False, LEFT, COUNT)
+left_padding_placed = padding_law("left", "on the left", left_padding_mask, True, LEFT, HIDE)
+right_padding = padding_law("right", "on the right", right_padding_mask, False, "attention over padding", COUNT)
+right_padding_placed = padding_law("right", "on the right", right_padding_mask, True, "attention over padding", HIDE)
+interior_padding = padding_law("interior", "inside", interior_padding_mask, False, "positions counted in slots", COUNT)
+interior_padding_placed = padding_law(
+    "interior", "inside", interior_padding_mask, True, "positions counted in slots", HIDE
+)
 
 
 #: what is said of a model that takes rows for tokens
@@ -218,11 +220,11 @@ def batch_mates(t: Target, n: int) -> Evidence:
     """A row gives the same logits alone and among other rows."""
     ids = t.ids(3, n)
     got, want = t.logits(ids), torch.cat([t.logits(row[None]) for row in ids])
-    turned = n > 1 and not is_close(t, got, want) and _is_turned(t, ids)
+    turned = n > 1 and not is_close(t, got, want) and _is_transposed(t, ids)
     return Evidence(got, want, None, ids, cause=SWAPPED if turned else "")
 
 
-def _is_turned(t: Target, ids: Int) -> bool:
+def _is_transposed(t: Target, ids: Int) -> bool:
     """Whether a token of ids (B, T) changes the same token of all rows and no other token."""
     changed = ids.clone()
     changed[0, 0] = t.other(ids)[0, 0]
@@ -261,7 +263,7 @@ def an_empty_row_is_harmless(t: Target, n: int) -> Evidence:
     """A row whose mask is all False gives finite numbers and changes no other row."""
     mask = torch.ones(3, n, dtype=torch.bool, device=t.device)
     mask[1] = False
-    ids = t.padded(t.ids(3, n), mask)
+    ids = t.fill_padding(t.ids(3, n), mask)
     got = t.logits(ids, mask=mask)
     cause = "" if bool(got[1].isfinite().all()) else "the empty row gives NaN: softmax over nothing"
     got[1] = got[1] - got[1]  # 0 where it is finite
@@ -280,19 +282,19 @@ def an_empty_row_is_harmless(t: Target, n: int) -> Evidence:
 )
 def masked_tokens_get_no_gradient(t: Target, n: int) -> Evidence:
     """The logits of real tokens send no gradient to padding, nor to other documents of a packed row."""
-    mask = on_the_left(t, n) if t.causal else on_the_left(t, n) & on_the_right(t, n)
+    mask = left_padding_mask(t, n) if t.causal else left_padding_mask(t, n) & right_padding_mask(t, n)
     text = t.ids(3, n + 1)  # of real tokens in all places: an id of padding may hide itself
-    ids = t.padded(text, mask)
-    padded = _unreached(t, ids, mask, _gradient(t, ids, mask, mask=mask), _gradient(t, text, mask))
+    ids = t.fill_padding(text, mask)
+    padded = _expect_no_gradient(t, ids, mask, _gradient(t, ids, mask, mask=mask), _gradient(t, text, mask))
     if "packed" not in t.can or n < 2 or not padded.holds(t):
         return padded
     second = (torch.arange(n + 1, device=t.device) > n // 2).expand(3, -1)
     got, fault = _gradient(t, text, second, docs=second.long()), _gradient(t, text, second)
-    packed = _unreached(t, text, second, got, fault)
+    packed = _expect_no_gradient(t, text, second, got, fault)
     return padded if packed.holds(t) else packed
 
 
-def _unreached(t: Target, ids: Int, seen: Bool, got: Float, fault: Float) -> Evidence:
+def _expect_no_gradient(t: Target, ids: Int, seen: Bool, got: Float, fault: Float) -> Evidence:
     """That no gradient (B, T, D) comes where `seen` (B, T) is False."""
     if not bool(got.isfinite().all()):
         raise NotApplicable(f"padding makes {t.name} give NaN: see whether an empty row is harmless")
@@ -327,23 +329,23 @@ def _gradient(t: Target, ids: Int, seen: Bool, **given: Int | Bool) -> Float:
 
 __all__ = [
     "SWAPPED",
-    "alone",
     "an_empty_row_is_harmless",
     "batch_mates",
-    "counted",
+    "count_positions",
     "interior_padding",
     "interior_padding_placed",
     "is_close",
     "left_padding",
+    "left_padding_mask",
     "left_padding_placed",
     "masked_tokens_get_no_gradient",
-    "must_not_count_slots",
-    "on_the_left",
-    "on_the_right",
     "packed_is_separate",
     "padding_is_seen",
     "real",
+    "require_counted_positions",
     "right_padding",
+    "right_padding_mask",
     "right_padding_placed",
+    "rows_alone",
     "slots_count",
-]  # fmt: skip
+]

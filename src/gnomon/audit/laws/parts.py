@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from gnomon.audit.law import Evidence, law
-from gnomon.audit.laws.positions import ungated
+from gnomon.audit.laws.positions import open_gates
 from gnomon.audit.target import NotApplicable, Target
 from gnomon.shapes import Float, Int
 
@@ -42,15 +42,15 @@ def every_part_is_used(t: Target, n: int) -> Evidence:
         raise NotApplicable(f"{t.name} reads one token alone, which needs neither queries nor keys")
     if wants := not_given(t.module):
         raise NotApplicable(f"{t.name} also takes {wants}, which a text does not need: a part may be for that")
-    with ungated(t) as asked:
+    with open_gates(t) as asked:
         ids = t.ids(2, n)
-        idle = left_to_callers(asked, unused(asked, ids), asked.logits(ids).shape[-1])
+        idle = drop_callers_heads(asked, unused_weights(asked, ids), asked.logits(ids).shape[-1])
     named = ", ".join(idle[:4]) + (f" and {len(idle) - 4} more" if len(idle) > 4 else "")
     got = torch.tensor(float(len(idle)))
     return Evidence(got, torch.zeros(()), tolerance=0.0, cause=f"no logit depends on {named}" if idle else "")
 
 
-def unused(t: Target, ids: Int) -> list[str]:
+def unused_weights(t: Target, ids: Int) -> list[str]:
     """Names of trained weights that no logit depends on."""
     weights = {
         name: w
@@ -71,7 +71,7 @@ def unused(t: Target, ids: Int) -> list[str]:
     ]
 
 
-def left_to_callers(t: Target, idle: list[str], width: int) -> list[str]:
+def drop_callers_heads(t: Target, idle: list[str], width: int) -> list[str]:
     """The idle weights without those of a head that the caller is to call: one that makes logits of a vocabulary from
     what forward gives, vectors of this width."""
     heads = [
@@ -128,4 +128,12 @@ def chosen_among(name: str) -> bool:
     return sum(part.isdigit() for part in name.split(".")) > 1
 
 
-__all__ = ["all_given", "chosen_among", "every_part_is_used", "is_another_end", "not_given", "tensors", "unused"]
+__all__ = [
+    "all_given",
+    "chosen_among",
+    "every_part_is_used",
+    "is_another_end",
+    "not_given",
+    "tensors",
+    "unused_weights",
+]

@@ -14,8 +14,8 @@ import torch
 from torch import nn
 
 from gnomon.audit.law import Evidence, law
-from gnomon.audit.laws.embedding import entering
-from gnomon.audit.laws.heads import begun_apart, must_not_have_met
+from gnomon.audit.laws.embedding import first_block_input
+from gnomon.audit.laws.heads import differing_first_tokens, require_unmixed
 from gnomon.audit.target import NotApplicable, Target
 from gnomon.shapes import Float, Int
 
@@ -40,13 +40,15 @@ def a_position_reaches_attention(t: Target, n: int) -> Evidence:
     """In some block the last token is given something else when those before it change places."""
     ids = t.ids(2, max(n, 4))
     turned = torch.cat([ids[:, :-1].flip(1), ids[:, -1:]], 1)
-    with ungated(t) as asked:
+    with open_gates(t) as asked:
         first, *others = asked.blocks()
-        reached = differ(after(asked, first, turned), after(asked, first, ids))
-        reached = reached or any(differ(after(asked, b, ids, turned=True), after(asked, b, ids)) for b in others)
+        reached = differ(last_token_after(asked, first, turned), last_token_after(asked, first, ids))
+        reached = reached or any(
+            differ(last_token_after(asked, b, ids, turned=True), last_token_after(asked, b, ids)) for b in others
+        )
         chained = reached or is_a_chain(asked, ids)
         other = torch.cat([t.other(ids)[:, :-1], ids[:, -1:]], 1)
-        seen = reached or differ(after(asked, first, other), after(asked, first, ids))
+        seen = reached or differ(last_token_after(asked, first, other), last_token_after(asked, first, ids))
     if not seen:
         raise NotApplicable(f"the last token of {t.name} sees none before it: see whether the past is seen")
     if not reached and not (part := positional(t)):
@@ -58,10 +60,10 @@ def a_position_reaches_attention(t: Target, n: int) -> Evidence:
 
 
 @contextmanager
-def ungated(t: Target) -> Iterator[Target]:
+def open_gates(t: Target) -> Iterator[Target]:
     """The target with weights drawn anew while a `with` lasts, its gates open: those that begin at 0, as ReZero's do
     (Bachlechner et al. 2021, arXiv:2003.04887), hide all that is behind them."""
-    with t.redrawn() as asked:
+    with t.redraw() as asked:
         for weight in asked.module.parameters():
             if weight.dim() < 2 and weight.is_floating_point() and not weight.any():
                 weight.data.fill_(0.5)
@@ -75,7 +77,7 @@ def positional(t: Target) -> str:
     return next((name for name in names if POSITIONAL.search(name)), "")
 
 
-def after(t: Target, block: nn.Module, ids: Int, turned: bool = False) -> Float:
+def last_token_after(t: Target, block: nn.Module, ids: Int, turned: bool = False) -> Float:
     """What a block makes of the last token (B, D), the vectors of those before it in their order or turned round."""
     out: list[Float] = []
 
@@ -144,18 +146,20 @@ def differ(a: Float, b: Float) -> bool:
 def no_two_places_are_one(t: Target, n: int) -> Evidence:
     """Where positions are added to token vectors, one token is given another vector at each place."""
     T = LONGEST if t.limit is None else min(LONGEST, t.limit)
-    must_not_have_met(t, begun_apart(t, T))
+    require_unmixed(t, differing_first_tokens(t, T))
     ids = t.ids(1, 1).expand(1, T).contiguous()
-    x = entering(t, ids)[0].detach().double()
+    x = first_block_input(t, ids)[0].detach().double()
     alike = (x[:, None] - x[None]).abs().amax(-1) <= 1e-6 * x.abs().amax()
     if bool(alike.all()):
         raise NotApplicable(f"{t.name} adds no positions to its token vectors")
     first = alike.int().argmax(1)  # of each place: the first place that is the same
     again = int((first != torch.arange(T, device=first.device)).sum())
-    return Evidence(torch.tensor(float(again)), torch.zeros(()), None, None, 0.0, _how(first) if again else "")
+    return Evidence(
+        torch.tensor(float(again)), torch.zeros(()), None, None, 0.0, _describe_repeats(first) if again else ""
+    )
 
 
-def _how(first: Int) -> str:
+def _describe_repeats(first: Int) -> str:
     """In what way places come again, told by the first place (T) that each is the same as."""
     places = torch.arange(len(first), device=first.device)
     n = int(first.amax()) + 1
@@ -167,4 +171,4 @@ def _how(first: Int) -> str:
     return f"tokens {int(first[i])} and {i} stand at one position"
 
 
-__all__ = ["a_position_reaches_attention", "is_a_chain", "no_two_places_are_one", "ungated"]
+__all__ = ["a_position_reaches_attention", "is_a_chain", "no_two_places_are_one", "open_gates"]

@@ -22,12 +22,12 @@ def cast(dtype: torch.dtype) -> Lowered:
     """How to ask a target in this dtype."""
 
     @contextmanager
-    def lowered(t: Target) -> Iterator[Ask]:
+    def lower(t: Target) -> Iterator[Ask]:
         t.need("module")
         with t.editable(dtype) as rounded:
             yield lambda ids, positions: rounded.logits(ids, positions=positions)
 
-    return lowered
+    return lower
 
 
 @contextmanager
@@ -37,7 +37,7 @@ def autocast(t: Target) -> Iterator[Ask]:
         yield lambda ids, positions: asked.logits(ids, positions=positions)
 
 
-def precision_law(name: str, sentence: str, dtype: torch.dtype, lowered: Lowered) -> Law:
+def precision_law(name: str, sentence: str, dtype: torch.dtype, lower: Lowered) -> Law:
     """The law that far positions drift no more than near ones when the model computes in `dtype`."""
 
     def check(t: Target, n: int) -> Evidence:
@@ -48,7 +48,7 @@ def precision_law(name: str, sentence: str, dtype: torch.dtype, lowered: Lowered
         ids = t.ids(2, n)
         layouts = _layouts(t, n)
         try:
-            with lowered(t) as ask:
+            with lower(t) as ask:
                 low = [ask(ids, at).float() for at in layouts]
             drift = [rounded - t.logits(ids, positions=at).float() for rounded, at in zip(low, layouts, strict=True)]
         except (RuntimeError, TypeError, ValueError) as why:  # it says so itself: nothing drifts in silence
@@ -58,8 +58,10 @@ def precision_law(name: str, sentence: str, dtype: torch.dtype, lowered: Lowered
         if not near.isfinite().all():
             raise NotApplicable(f"in {dtype} the logits overflow at near positions already")
         if not far.abs().amax() <= tolerance:
-            must_not_jump(t, ids, layouts[-2])
-        rounded = [t.logits(ids, positions=_rounded(at, dtype)) - t.logits(ids, positions=at) for at in layouts[-2:]]
+            require_continuity(t, ids, layouts[-2])
+        rounded = [
+            t.logits(ids, positions=_round_positions(at, dtype)) - t.logits(ids, positions=at) for at in layouts[-2:]
+        ]
         return Evidence(far, torch.zeros_like(far), torch.cat(rounded), ids, tolerance, cause=_cause(t, dtype, drift))
 
     check.__doc__ = sentence
@@ -81,24 +83,24 @@ def _layouts(t: Target, n: int) -> list[Int]:
     return [x.expand(2, -1) for x in places]
 
 
-def _rounded(at: Int, dtype: torch.dtype) -> Int:
+def _round_positions(at: Int, dtype: torch.dtype) -> Int:
     """Positions as the dtype would hold them and, where it holds them exactly, moved by its half rounding."""
     held = at.to(dtype).long().clamp(max=int(at.max()))  # rounded up, the last one may have no row
     return held if not torch.equal(held, at) else at - (at * torch.finfo(dtype).eps / 2).ceil().long()
 
 
-def must_not_jump(t: Target, ids: Int, at: Int) -> None:
+def require_continuity(t: Target, ids: Int, at: Int) -> None:
     """Raise NotApplicable for a model with a choice in it, such as attention to the best key alone or experts: a
     rounding may turn it, wherever tokens sit. A change of the weights is halved, always to the half that does more."""
     if "module" not in t.can:
         return
     with t.editable() as asked:
-        whole, last = _halved(asked, ids, at)
+        whole, last = _halve_change(asked, ids, at)
     if last > whole / 16:
         raise NotApplicable(f"logits of {t.name} jump where weights hardly change: roundings turn a choice in it")
 
 
-def _halved(t: Target, ids: Int, at: Int) -> tuple[float, float]:
+def _halve_change(t: Target, ids: Int, at: Int) -> tuple[float, float]:
     """What a change of the weights of a lent target does to logits, and what the last of its halves does."""
     rng = t.rng(9)
     weights = [(w, w.detach().clone()) for w in t.module.parameters() if w.is_floating_point()]
@@ -150,4 +152,4 @@ under_autocast = precision_law(
     autocast,
 )
 
-__all__ = ["autocast", "bfloat16", "cast", "float16", "must_not_jump", "precision_law", "under_autocast"]
+__all__ = ["autocast", "bfloat16", "cast", "float16", "precision_law", "require_continuity", "under_autocast"]

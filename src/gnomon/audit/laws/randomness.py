@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from torch.nn.modules.module import register_module_forward_pre_hook, register_module_parameter_registration_hook
 from torch.overrides import TorchFunctionMode
 
-from gnomon.audit.laws.embedding import named
+from gnomon.audit.laws.embedding import track_module
 from gnomon.audit.target import NotApplicable, Target
 from gnomon.shapes import Int
 
@@ -18,14 +18,14 @@ SEED = 20
 FILLS = {"uniform_", "normal_", "trunc_normal_", "kaiming_uniform_", "xavier_uniform_"}  #: what layers are filled by
 
 
-def why_calls_differ(t: Target, ids: Int) -> str:
+def explain_randomness(t: Target, ids: Int) -> str:
     """The reason, each as it was seen: with the same random numbers calls are alike unless something is kept."""
     torch.manual_seed(SEED)
     first = t.logits(ids)
     torch.manual_seed(SEED)
     if not torch.equal(first, t.logits(ids)):
-        return _kept(t, ids)
-    drawn, layers, strangers = _watched(t, ids)
+        return _explain_state(t, ids)
+    drawn, layers, strangers = _watch_call(t, ids)
     others = [draw for draw in drawn if not (layers and draw[0] in FILLS)]
     drops = [where for function, where in others if function == "dropout"]
     rest = [draw for draw in others if draw[0] != "dropout"]
@@ -34,14 +34,15 @@ def why_calls_differ(t: Target, ids: Int) -> str:
         said.append(f"forward makes new layers ({layers[0]}) and draws their weights: make them in __init__")
     if drops:
         said.append(
-            f"dropout acts in {drops[0]} although the model is in evaluation mode: {_awake(t, drops[0], strangers)}"
+            f"dropout acts in {drops[0]} although the model is in evaluation mode: "
+            f"{_explain_active_dropout(t, drops[0], strangers)}"
         )
     if rest and not drops:
         said.append(f"random numbers are drawn in evaluation mode: {rest[0][0]} in {rest[0][1]}")
     return "; ".join(said)
 
 
-def _watched(t: Target, ids: Int) -> tuple[list[tuple[str, str]], list[str], bool]:
+def _watch_call(t: Target, ids: Int) -> tuple[list[tuple[str, str]], list[str], bool]:
     """Of one call: what is drawn and in which module, classes of the layers that are made, and whether a Dropout is
     called that is no part of the model."""
     known = {id(m) for m in t.module.modules()} if "module" in t.can else set()
@@ -52,14 +53,14 @@ def _watched(t: Target, ids: Int) -> tuple[list[tuple[str, str]], list[str], boo
 
     handle = register_module_forward_pre_hook(look)
     try:
-        with Drawn() as drawn, made() as layers, named(t.module, drawn) if known else nullcontext():
+        with Drawn() as drawn, record_new_layers() as layers, track_module(t.module, drawn) if known else nullcontext():
             t.logits(ids)
     finally:
         handle.remove()
     return drawn.seen, layers, any(strangers)
 
 
-def _awake(t: Target, where: str, stranger: bool) -> str:
+def _explain_active_dropout(t: Target, where: str, stranger: bool) -> str:
     """Why a dropout acts there."""
     if stranger:
         return "a Dropout that is made in forward is in training mode for ever"
@@ -68,7 +69,7 @@ def _awake(t: Target, where: str, stranger: bool) -> str:
     return "F.dropout needs training=self.training"
 
 
-def _kept(t: Target, ids: Int) -> str:
+def _explain_state(t: Target, ids: Int) -> str:
     """What makes calls differ that draw the same numbers."""
     try:
         copies = [t.copy(), t.copy()]
@@ -102,7 +103,7 @@ class Drawn(TorchFunctionMode):
 
 
 @contextmanager
-def made() -> Iterator[list[str]]:
+def record_new_layers() -> Iterator[list[str]]:
     """While a `with` lasts: classes of layers that were made, one entry a parameter."""
     seen: list[str] = []
 
@@ -116,4 +117,4 @@ def made() -> Iterator[list[str]]:
         handle.remove()
 
 
-__all__ = ["Drawn", "made", "why_calls_differ"]
+__all__ = ["Drawn", "explain_randomness", "record_new_layers"]

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 import torch
 
 from gnomon.audit.law import Evidence, law
-from gnomon.audit.laws.embedding import entering
-from gnomon.audit.laws.heads import begun_apart, must_not_have_met
+from gnomon.audit.laws.embedding import first_block_input
+from gnomon.audit.laws.heads import differing_first_tokens, require_unmixed
 from gnomon.audit.target import NotApplicable, Target
 from gnomon.shapes import Float
 
@@ -42,18 +42,18 @@ SLIPS: dict[str, Rates] = {
 def sinusoids_as_published(t: Target, n: int) -> Evidence:
     """Where sinusoids are added to token vectors, sine and cosine of pair i turn by 10000^(-2i/d) a token."""
     T = t.nearest(LONGEST if t.limit is None else min(LONGEST, t.limit))
-    must_not_have_met(t, begun_apart(t, T))
-    x = entering(t, t.ids(1, 1).expand(1, T).contiguous())[0].detach().double().cpu()
+    require_unmixed(t, differing_first_tokens(t, T))
+    x = first_block_input(t, t.ids(1, 1).expand(1, T).contiguous())[0].detach().double().cpu()
     got, D = x[1:] - x[0], x.shape[-1]
     slack = max(1e-3, 8 * torch.finfo(t.dtype).eps) * float(x.abs().amax())
     if D % 2 or T < 8 or bool((got.abs() <= slack).all()):
         raise NotApplicable(f"{t.name} adds no sinusoids to its token vectors")
-    right = [fitted(table, got) for rates in PUBLISHED for table in tables(rates, T, D)]
+    right = [fit_scale(table, got) for rates in PUBLISHED for table in tables(rates, T, D)]
     nearest = min(right, key=lambda want: float((got - want).abs().amax()))
     if bool((got - nearest).abs().amax() <= slack):
         return Evidence(got, nearest, torch.zeros_like(got), None, slack)
     for slip, rates in SLIPS.items():
-        if any(bool((got - fitted(table, got)).abs().amax() <= slack) for table in tables(rates, T, D)):
+        if any(bool((got - fit_scale(table, got)).abs().amax() <= slack) for table in tables(rates, T, D)):
             return Evidence(got, nearest, None, None, slack, slip)
     raise NotApplicable(
         f"what {t.name} adds to its token vectors are no sinusoids of base 10000, nor a known slip in them"
@@ -69,7 +69,7 @@ def tables(rates: Rates, T: int, D: int) -> Iterator[Float]:
         yield from (x[1:] - x[0] for x in (torch.stack([a, b], -1).flatten(1), torch.cat([a, b], 1)))
 
 
-def fitted(table: Float, got: Float) -> Float:
+def fit_scale(table: Float, got: Float) -> Float:
     """The table times the one number that brings it nearest: sinusoids may be scaled."""
     return table * ((table * got).sum() / (table * table).sum())
 

@@ -28,14 +28,14 @@ def scaling_as_published(t: Target, n: int) -> Evidence:
     lengths = SHORT, FAR if t.limit is None else min(max(2 * t.limit, 2 * SHORT), FARTHEST)
     ratios, causes = [], []
     for length in lengths:
-        used, promised = (pace(angles) for angles in t.angles(length))
+        used, promised = (angular_speeds(angles) for angles in t.angles(length))
         ratios.append(ratio(used, promised))
-        if apart(ratios[-1]):
-            causes.append(f"in a text of {length} tokens {why(used, promised)}")
+        if differ_from_one(ratios[-1]):
+            causes.append(f"in a text of {length} tokens {explain(used, promised)}")
     return Evidence(torch.stack(ratios), torch.ones_like(torch.stack(ratios)), None, None, CLOSE, "; ".join(causes[:1]))
 
 
-def pace(angles: Float) -> Float:
+def angular_speeds(angles: Float) -> Float:
     """Angles (T, pairs + 1) -> radians a token of each pair, and the factor on lengths last."""
     moved = angles[:2].double().diff(dim=0)[0]
     return torch.cat([moved[:-1], angles[-1, -1:].double()])
@@ -46,22 +46,22 @@ def ratio(got: Float, want: Float) -> Float:
     return torch.where(want == got, 1.0, got / torch.where(want == 0, 1e-30, want))
 
 
-def apart(ratios: Float) -> bool:
+def differ_from_one(ratios: Float) -> bool:
     """Whether any is not 1."""
     return bool(((ratios - 1).abs() > CLOSE).any())
 
 
-def why(used: Float, promised: Float) -> str:
+def explain(used: Float, promised: Float) -> str:
     """What went wrong with the frequencies, fast pairs first, and the factor last."""
     g, w = used[:-1], promised[:-1]
-    if not apart(ratio(g, w)):
+    if not differ_from_one(ratio(g, w)):
         return f"cosines and sines are multiplied by {float(used[-1]):.5g}, not {float(promised[-1]):.5g}"
     if bool(((g == 0) != (w == 0)).any()):
         return f"{int((g == 0).sum())} pairs stand still, not {int((w == 0).sum())}"
     g, w = g[g > 0], w[w > 0]
     slow = w / g  # how many times too slow each pair turns
     first, last = float(slow[0]), float(slow[-1])
-    if not apart(slow / slow[0]):
+    if not differ_from_one(slow / slow[0]):
         if first > 1:
             return f"every pair turns {first:.4g} times too slowly"
         return f"the factor {1 / first:.4g} is ignored: every pair turns as without scaling"
@@ -82,7 +82,7 @@ def why(used: Float, promised: Float) -> str:
 def is_geometric(frequencies: Float) -> bool:
     """Whether each is the same part of the one before it, as without scaling."""
     steps = frequencies[1:] / frequencies[:-1]
-    return len(steps) > 0 and not apart(steps / steps[0])
+    return len(steps) > 0 and not differ_from_one(steps / steps[0])
 
 
 def base(frequencies: Float) -> float:
@@ -91,4 +91,4 @@ def base(frequencies: Float) -> float:
     return float((frequencies[0] / frequencies[-1]) ** (pairs / max(pairs - 1, 1)))
 
 
-__all__ = ["base", "is_geometric", "pace", "ratio", "scaling_as_published", "why"]
+__all__ = ["angular_speeds", "base", "explain", "is_geometric", "ratio", "scaling_as_published"]

@@ -26,7 +26,7 @@ from gnomon.shapes import Float, Int
 def ties_are_one(t: Target, n: int) -> Evidence:
     """The table and the head are one tensor where they are meant to be, not two with the same numbers."""
     table, head = t.embedding_and_head()
-    one, promised = same(table, head), t.promises_tie
+    one, promised = share_memory(table, head), t.promises_tie
     equal = table.shape == head.shape and torch.equal(table, head)
     if not one and not equal and not promised:
         raise NotApplicable(f"the ends of {t.name} are two matrices, and nothing says that they should be one")
@@ -49,11 +49,11 @@ def a_tie_stays(t: Target, n: int) -> Evidence:
     ids = t.ids(1, 3).repeat(1, n)[:, :n]  # three tokens, so that others are left out
     if not torch.equal(t.logits(ids), t.logits(ids)):
         raise NotApplicable(f"two like calls of {t.name} differ: see whether evaluation is deterministic")
-    if not tied(t, ids):
+    if not are_tied(t, ids):
         raise NotApplicable(f"the ends of {t.name} are not tied")
     still, cut = [], []
-    for how, other in treated(t, ids):
-        still.append(float(tied(other, ids)))
+    for how, other in treatments(t, ids):
+        still.append(float(are_tied(other, ids)))
         if not still[-1]:
             cut.append(how)
     return Evidence(torch.tensor(still), torch.ones(len(still)), tolerance=0.0, cause=f"cut by: {', '.join(cut)}")
@@ -69,7 +69,7 @@ def saved_is_the_same(t: Target, n: int) -> Evidence:
     """Written and read again, a model gives the same logits."""
     ids = t.ids(2, n)
     with tempfile.TemporaryDirectory() as folder:
-        got = t.saved(Path(folder)).logits(ids)
+        got = t.save_and_load(Path(folder)).logits(ids)
     return Evidence(got, t.logits(ids), None, ids)
 
 
@@ -81,18 +81,18 @@ def saved_is_the_same(t: Target, n: int) -> Evidence:
 )
 def resizing_keeps_rows(t: Target, n: int) -> Evidence:
     """A larger or smaller vocabulary leaves the rows that remain, bit for bit, and so the logits of their ids."""
-    larger = _resized(t, n, t.vocab + 5)
+    larger = _check_resized(t, n, t.vocab + 5)
     if not larger.holds(t):
         return larger
     try:
-        smaller = _resized(t, n, t.vocab - 3)
+        smaller = _check_resized(t, n, t.vocab - 3)
     except Exception:  # where an id that is in use would be cut off
         return larger
     return larger if smaller.holds(t) else smaller
 
 
-def _resized(t: Target, n: int, rows: int) -> Evidence:
-    ids, other, kept = t.ids(2, n), t.resized(rows), min(rows, t.vocab)
+def _check_resized(t: Target, n: int, rows: int) -> Evidence:
+    ids, other, kept = t.ids(2, n), t.resize(rows), min(rows, t.vocab)
     ids = torch.where(ids < kept, ids, ids.amin())
     with suppress(NotApplicable):
         for name, old, new in zip(("table", "head"), t.embedding_and_head(), other.embedding_and_head(), strict=True):
@@ -102,7 +102,7 @@ def _resized(t: Target, n: int, rows: int) -> Evidence:
     return Evidence(other.logits(ids)[..., :kept], t.logits(ids)[..., :kept], None, ids)
 
 
-def treated(t: Target, ids: Int) -> Iterator[tuple[str, Target]]:
+def treatments(t: Target, ids: Int) -> Iterator[tuple[str, Target]]:
     """The target after each treatment that is known to cut ties, each done to a model whose ends are tied."""
     t.need("module")
     yield "a deep copy", t.copy()
@@ -114,18 +114,18 @@ def treated(t: Target, ids: Int) -> Iterator[tuple[str, Target]]:
         yield "a cast", cast
     if "save" in t.can:
         with tempfile.TemporaryDirectory() as folder:
-            yield "saving and reading", t.saved(Path(folder))
+            yield "saving and reading", t.save_and_load(Path(folder))
     if "resize" in t.can:
-        yield "resizing", t.resized(t.vocab + 5)
+        yield "resizing", t.resize(t.vocab + 5)
 
 
-def same(a: Float, b: Float) -> bool:
+def share_memory(a: Float, b: Float) -> bool:
     """Whether two tensors are one place in memory."""
     return a is b or (a.data_ptr() == b.data_ptr() and a.shape == b.shape and a.device.type != "meta")
 
 
 @torch.no_grad()
-def tied(t: Target, ids: Int) -> bool:
+def are_tied(t: Target, ids: Int) -> bool:
     """Whether nudging a row of the table that no input uses moves its own logit. The row is put back."""
     table = t.embedding().weight
     if not isinstance(table, torch.Tensor):
@@ -146,5 +146,11 @@ def tied(t: Target, ids: Int) -> bool:
 
 
 __all__ = [
-    "a_tie_stays", "resizing_keeps_rows", "same", "saved_is_the_same", "tied", "ties_are_one", "treated",
-]  # fmt: skip
+    "a_tie_stays",
+    "are_tied",
+    "resizing_keeps_rows",
+    "saved_is_the_same",
+    "share_memory",
+    "ties_are_one",
+    "treatments",
+]

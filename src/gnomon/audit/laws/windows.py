@@ -3,8 +3,8 @@
 import torch
 
 from gnomon.audit.law import Evidence, law
-from gnomon.audit.laws.caches import in_chunks, in_each_cache
-from gnomon.audit.laws.influence import attended_from, first_layer
+from gnomon.audit.laws.caches import for_each_cache, read_in_chunks
+from gnomon.audit.laws.influence import first_layer, influenced_tokens
 from gnomon.audit.laws.order import SHORT
 from gnomon.audit.target import NotApplicable, Target
 
@@ -35,7 +35,7 @@ def a_window_is_as_wide_as_it_says(t: Target, n: int) -> Evidence:
         first_layer(t, ids)
     except (NotApplicable, IndexError) as why:
         raise NotApplicable(f"{t.name} does not show what its first layer makes: {why}") from why
-    seen = max(attended_from(t, W + 3, source=0, tokens=ids))
+    seen = max(influenced_tokens(t, W + 3, source=0, tokens=ids))
     cause = f"influence reaches {seen} tokens back, so the window is {seen + 1} wide, not {W}"
     return Evidence(torch.tensor([seen + 1.0]), torch.tensor([float(W)]), None, None, 0.5, cause)
 
@@ -66,17 +66,21 @@ def windows_reach_as_far_as_their_layers(t: Target, n: int) -> Evidence:
     hint="a cache of a window keeps the last W - 1 keys before a step, each at the position it was read at",
     shrinks=False,
 )
-@in_each_cache
+@for_each_cache
 def the_cache_keeps_the_window(t: Target, n: int) -> Evidence:
     """Reading on past the width of the window, in steps or chunks, gives the logits of one read at once."""
     W = width(t)
     if W > SHORT:
         raise NotApplicable(f"the window of {t.name} is {W} tokens wide: too many steps for an audit")
     ids = t.ids(1, 2 * W + 3)
-    got = torch.cat([in_chunks(t, ids, chunks) for chunks in ([1] * (2 * W + 3), [W - 1, 2, W + 1, 1], [W + 1, W + 2])])
+    got = torch.cat(
+        [read_in_chunks(t, ids, chunks) for chunks in ([1] * (2 * W + 3), [W - 1, 2, W + 1, 1], [W + 1, W + 2])]
+    )
     return Evidence(got, t.logits(ids).expand(3, -1, -1), None, None)
 
 
 __all__ = [
-    "a_window_is_as_wide_as_it_says", "the_cache_keeps_the_window", "windows_reach_as_far_as_their_layers",
-]  # fmt: skip
+    "a_window_is_as_wide_as_it_says",
+    "the_cache_keeps_the_window",
+    "windows_reach_as_far_as_their_layers",
+]

@@ -10,9 +10,9 @@ from importlib.resources import files
 from math import inf, log10
 
 from gnomon.audit.finding import Finding, Verdict
-from gnomon.audit.outputs.words import counted, details, grouped, meaning, name, number, reason
+from gnomon.audit.outputs.words import conclusion, count_verdicts, details, group_by_reason, name, number, reason
 from gnomon.audit.report import AuditReport
-from gnomon.glossary import Words, translated, words
+from gnomon.glossary import Words, translate, words
 
 SIGNS: dict[Verdict, str] = {
     "FAIL": "✕", "pass": "✓", "by design": "◆", "not observable": "○", "not applicable": "–",
@@ -35,10 +35,10 @@ def page(report: AuditReport, lang: str = "en") -> str:
         *_left_open(report, "not applicable", w("h_apart"), w),
         _tag("h2", w("h_asked")),
         _facts(
-            (translated(key, w.lang), translated(value, w.lang) if isinstance(value, str) else str(value))
+            (translate(key, w.lang), translate(value, w.lang) if isinstance(value, str) else str(value))
             for key, value in report.about.items()
         ),
-        _tag("footer", w("footer", counted=counted(report, w)) + ("" if w.lang == "en" else f" {w('english')}")),
+        _tag("footer", w("footer", counted=count_verdicts(report, w)) + ("" if w.lang == "en" else f" {w('english')}")),
     ]
     return (
         f'<!doctype html>\n<html lang="{w.lang}">\n<head>\n<meta charset="utf-8">\n'
@@ -60,7 +60,7 @@ def _header(report: AuditReport, w: Words) -> str:
     )
     return (
         f'<header class="{kind}">{_tag("p", w("audit"), "eyebrow")}{_tag("h1", report.target)}'
-        f'{_tag("p", meaning(report, w), "lead")}<ul class="tiles">{tiles}</ul></header>'
+        f'{_tag("p", conclusion(report, w), "lead")}<ul class="tiles">{tiles}</ul></header>'
     )
 
 
@@ -73,7 +73,7 @@ def _cards(report: AuditReport, verdict: Verdict, title: str, w: Words) -> list[
 def _card(found: Finding, w: Words) -> str:
     return (
         f'<article class="card {_class(found.verdict)}">{_tag("h3", name(found, w))}{_pill(found.verdict, w)}'
-        f"{_tag('p', translated(found.sentence, w.lang))}{_facts(details(found, w))}</article>"
+        f"{_tag('p', translate(found.sentence, w.lang))}{_facts(details(found, w))}</article>"
     )
 
 
@@ -92,7 +92,7 @@ def _laws(report: AuditReport, w: Words) -> list[str]:
 
 
 def _row(found: Finding, w: Words) -> str:
-    law, sentence = (escape(translated(text, w.lang)) for text in (found.law, found.sentence))
+    law, sentence = (escape(translate(text, w.lang)) for text in (found.law, found.sentence))
     return (
         f'<tr><th scope="row">{law}<small>{sentence}</small></th>'
         f"<td>{_pill(found.verdict, w)}</td><td>{_meter(found)}{number(found.error, w)}</td>"
@@ -114,9 +114,9 @@ def _meter(found: Finding) -> str:
 
 def _left_open(report: AuditReport, verdict: Verdict, title: str, w: Words) -> list[str]:
     """Laws about which nothing could be said, with the reasons."""
-    groups = grouped(report.of(verdict))
+    groups = group_by_reason(report.of(verdict))
     items = "".join(
-        f"<li>{' '.join(f'<b>{escape(translated(law, w.lang))}</b>' for law in laws)}"
+        f"<li>{' '.join(f'<b>{escape(translate(law, w.lang))}</b>' for law in laws)}"
         f"<p>{escape(reason(note, report.target, w))}</p></li>"
         for note, laws in groups.items()
     )
@@ -124,10 +124,10 @@ def _left_open(report: AuditReport, verdict: Verdict, title: str, w: Words) -> l
 
 
 def _facts(facts: Iterable[tuple[str, str]]) -> str:
-    return "<dl>" + "".join(f"{_tag('dt', name)}<dd>{_linked(text)}</dd>" for name, text in facts) + "</dl>"
+    return "<dl>" + "".join(f"{_tag('dt', name)}<dd>{_link(text)}</dd>" for name, text in facts) + "</dl>"
 
 
-def _linked(text: str) -> str:
+def _link(text: str) -> str:
     """The text, which is a link where it is nothing but an address on the web."""
     address = escape(text)
     if text.startswith(("https://", "http://")) and " " not in text:

@@ -53,7 +53,7 @@ def window_of_all(keys: Keys, found: Mapping[str, Any]) -> dict[str, Any]:
     return {"window": window} if window else {}
 
 
-def nothing(config: ModelConfig) -> dict[str, Any]:
+def no_keys(config: ModelConfig) -> dict[str, Any]:
     """No keys of its own."""
     return {}
 
@@ -79,7 +79,7 @@ class Family:
     position: Literal["rope", "learned", "alibi", "t5"]
     fixed: Mapping[str, Any]
     read: Callable[[Keys, Mapping[str, Any]], dict[str, Any]] = window_of_all
-    write: Callable[[ModelConfig], dict[str, Any]] = nothing
+    write: Callable[[ModelConfig], dict[str, Any]] = no_keys
     rows: Pairing = "half"
     fused: Mapping[str, str] = field(default_factory=dict)
     partial: bool = False
@@ -204,6 +204,16 @@ def rotary_width(options: Mapping[str, Any], d_head: int) -> int:
 
 
 __all__ = [
-    "GATE_UP", "GPT", "LLAMA", "PLAIN", "QKV", "Family", "Part", "parts", "rotary_width", "row_order", "stored_shape",
+    "GATE_UP",
+    "GPT",
+    "LLAMA",
+    "PLAIN",
+    "QKV",
+    "Family",
+    "Part",
+    "parts",
+    "rotary_width",
+    "row_order",
+    "stored_shape",
     "tensor_shapes",
-]  # fmt: skip
+]

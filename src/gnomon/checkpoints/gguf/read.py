@@ -17,10 +17,10 @@ from gnomon.checkpoints.gguf.registry import FAMILIES
 from gnomon.checkpoints.gguf.rope import FACTORS
 from gnomon.checkpoints.gguf.settings import read_settings
 from gnomon.checkpoints.gguf.tokenizer import read_tokenizer
-from gnomon.checkpoints.weights import faults, give
+from gnomon.checkpoints.weights import assign_weights, mismatch_error
 from gnomon.errors import BadInput, BadValue, unknown
 from gnomon.models import Model, ModelConfig
-from gnomon.models.meta import on_meta
+from gnomon.models.meta import build_on_meta
 
 
 def load(path: str | Path, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32) -> Model:
@@ -40,7 +40,7 @@ def load(path: str | Path, device: torch.device | str = "cpu", dtype: torch.dtyp
     if start >= config.vocab_size:
         raise BadInput(f"{path}: its decoder starts from token {start}, beyond a vocabulary of {config.vocab_size}")
     try:
-        model = on_meta(config)
+        model = build_on_meta(config)
     except BadValue as error:
         raise BadInput(f"{path} describes a model that cannot be: {error}") from error
     own = {name: tuple(weight.shape) for name, weight in model.state_dict().items()}
@@ -51,7 +51,7 @@ def load(path: str | Path, device: torch.device | str = "cpu", dtype: torch.dtyp
         raise BadInput(f"{path} has {model.tokenizer.vocab_size} tokens, but a table of {config.vocab_size} rows")
     file.metadata.clear()  # a vocabulary as Python's strings: what is not needed any more makes room for the weights
     empty = {name: torch.empty(shape, dtype=dtype, device=device) for name, shape in own.items()}
-    give(model, empty, torch.device(device))
+    assign_weights(model, empty, torch.device(device))
     _fill(model, file, family, config, where)
     model.start = None if start < 0 else start
     return model.eval()
@@ -79,7 +79,7 @@ def _compare(
     wrong = [f"{n} is {found[n]}, expected {needed[n]}" for n in needed.keys() & found.keys() if found[n] != needed[n]]
     missing, unused = sorted(needed.keys() - found.keys()) + nameless, sorted(found.keys() - needed.keys())
     if wrong or missing or unused:
-        raise faults(path, "the model that its keys describe", missing=missing, unused=unused, different=wrong)
+        raise mismatch_error(path, "the model that its keys describe", missing=missing, unused=unused, different=wrong)
 
 
 @torch.no_grad()

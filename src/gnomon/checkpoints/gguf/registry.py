@@ -2,16 +2,16 @@
 
 from collections.abc import Mapping
 
-from gnomon.checkpoints.discovery import by_file
+from gnomon.checkpoints.discovery import discover_families
 from gnomon.checkpoints.gguf import families
 from gnomon.checkpoints.gguf.family import Family
 
 
-def found() -> dict[str, Family]:
+def find_families() -> dict[str, Family]:
     """Every family by llama.cpp's name for it."""
-    return {family.arch: family for family in by_file(families).values()}
+    return {family.arch: family for family in discover_families(families).values()}
 
 
-FAMILIES: Mapping[str, Family] = found()
+FAMILIES: Mapping[str, Family] = find_families()
 
-__all__ = ["FAMILIES", "found"]
+__all__ = ["FAMILIES", "find_families"]

@@ -79,7 +79,7 @@ def _fixed(factors: list[float], length: int) -> Scaling:
     return LongRoPE(1.0, length, tuple(factors), tuple(factors), 1.0)
 
 
-def truncated(spec: Spec, whole_ends: bool) -> Spec:
+def with_truncation(spec: Spec, whole_ends: bool) -> Spec:
     """The same encoding whose YaRN has whole ends or not: llama.cpp always rounds them, whatever a family does."""
     known = spec.options.get("scaling")
     known = None if known is None else scaling(known)
@@ -119,4 +119,4 @@ def describe_rope(spec: Spec, d_head: int) -> tuple[dict[str, Any], dict[str, li
     raise BadValue(f"llama.cpp does not compute {built.scaling}: it knows linear, yarn, llama3 and longrope")
 
 
-__all__ = ["FACTORS", "LONG", "describe_rope", "read_rope", "rope", "truncated"]
+__all__ = ["FACTORS", "LONG", "describe_rope", "read_rope", "rope", "with_truncation"]

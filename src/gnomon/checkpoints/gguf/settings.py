@@ -15,11 +15,11 @@ from gnomon.blocks.experts import widths
 from gnomon.checkpoints.gguf.family import Family, Shapes, parts, rotary_width, tensor_shapes
 from gnomon.checkpoints.gguf.keys import Keys
 from gnomon.checkpoints.gguf.registry import FAMILIES
-from gnomon.checkpoints.gguf.rope import LONG, Factors, describe_rope, read_rope, truncated
+from gnomon.checkpoints.gguf.rope import LONG, Factors, describe_rope, read_rope, with_truncation
 from gnomon.checkpoints.unsupported import Lost, check_recipe, no_family
 from gnomon.errors import BadInput, BadValue
 from gnomon.models import ModelConfig
-from gnomon.models.meta import on_meta
+from gnomon.models.meta import build_on_meta
 from gnomon.positions import Spec, get
 from gnomon.positions.scaling import LongRoPE, YaRN, scaling
 
@@ -101,7 +101,7 @@ def describe(config: ModelConfig) -> tuple[Family, dict[str, Any], dict[str, lis
     check_recipe(config)
     own, losses = weight_shapes(config), []
     for family in _of_kind(config):
-        keys, factors, lost = _tried(family, config, own)
+        keys, factors, lost = _try_family(family, config, own)
         if not lost:
             return family, keys, factors
         losses.append(lost)
@@ -110,7 +110,7 @@ def describe(config: ModelConfig) -> tuple[Family, dict[str, Any], dict[str, lis
 
 def _fits(config: ModelConfig) -> bool:
     own = weight_shapes(config)
-    return any(not _tried(family, config, own)[2] for family in _of_kind(config))
+    return any(not _try_family(family, config, own)[2] for family in _of_kind(config))
 
 
 def _of_kind(config: ModelConfig) -> list[Family]:
@@ -119,23 +119,25 @@ def _of_kind(config: ModelConfig) -> list[Family]:
 
 def weight_shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
     """The names and shapes of the weights of a model of this config."""
-    return {name: tuple(weight.shape) for name, weight in on_meta(config).state_dict().items()}
+    return {name: tuple(weight.shape) for name, weight in build_on_meta(config).state_dict().items()}
 
 
-def tensors_of(family: Family, own: Shapes) -> dict[str, tuple[int, ...]]:
+def tensor_shapes_of(family: Family, own: Shapes) -> dict[str, tuple[int, ...]]:
     """The tensors that these weights are in this family's files, and their shapes."""
     return tensor_shapes(parts(family, own), own)
 
 
-def _tried(family: Family, config: ModelConfig, own: Shapes) -> tuple[dict[str, Any], dict[str, list[float]], Lost]:
+def _try_family(
+    family: Family, config: ModelConfig, own: Shapes
+) -> tuple[dict[str, Any], dict[str, list[float]], Lost]:
     """Keys and factors of a config in this family, and what they would not bring back."""
-    whole = replace(resolved(config), max_positions=config.max_positions or _longest(config))
-    unsaid = _unsaid(family, whole)
+    whole = replace(fill_defaults(config), max_positions=config.max_positions or _longest(config))
+    unsaid = _unstated(family, whole)
     try:
         keys, factors = _keys(family, replace(whole, **unsaid))
         metadata = {f"{family.arch}.{key}": value for key, value in keys.items()}
         reader = Keys(metadata, family.arch, Path("what is to be written"))
-        back = replace(resolved(read_settings(family, reader, tensors_of(family, own), factors)), **unsaid)
+        back = replace(fill_defaults(read_settings(family, reader, tensor_shapes_of(family, own), factors)), **unsaid)
     except (BadInput, BadValue, KeyError) as error:
         others = {name: (getattr(whole, name), value) for name, value in family.fixed.items()}
         return {}, {}, Lost(family.arch, {k: v for k, v in others.items() if v[0] != v[1]}, (str(error),))
@@ -145,7 +147,7 @@ def _tried(family: Family, config: ModelConfig, own: Shapes) -> tuple[dict[str, 
     return keys, factors, Lost(family.arch, settings)
 
 
-def _unsaid(family: Family, c: ModelConfig) -> dict[str, Any]:
+def _unstated(family: Family, c: ModelConfig) -> dict[str, Any]:
     """Settings that the family has no words for and this config has at another value: theirs."""
     specs, width = c.per_layer(c.n_layers), c.d_head or 0
     turns = all(spec.name == "rope" for spec in specs if not family.still or spec.name != "none")
@@ -191,7 +193,7 @@ def _keys(family: Family, c: ModelConfig) -> tuple[dict[str, Any], dict[str, lis
         turning = [n for n, spec in enumerate(specs) if spec.name == "rope"] or [0]
         whole = next((n for n in turning if windows[n] is None), turning[0])
         spec = specs[whole if family.windows else turning[0]]
-        rope_keys, factors = describe_rope(spec if family.truncates else truncated(spec, True), c.d_head)
+        rope_keys, factors = describe_rope(spec if family.truncates else with_truncation(spec, True), c.d_head)
         if LONG in factors and not family.longrope:
             raise BadValue(f"longrope is not computed in {family.arch}: phi3 has it")
         keys |= {f"rope.{key}": value for key, value in rope_keys.items()}
@@ -206,7 +208,7 @@ def _longest(c: ModelConfig) -> int:
     return round(scaled.factor * scaled.original_length) if isinstance(scaled, LongRoPE | YaRN) else 2048
 
 
-def resolved(c: ModelConfig) -> ModelConfig:
+def fill_defaults(c: ModelConfig) -> ModelConfig:
     """The same config with the defaults that depend on other settings written out."""
     d_head = c.d_model // c.n_heads if c.d_head is None else c.d_head
     position = c.position
@@ -241,4 +243,4 @@ def _plain(spec: Spec, d_head: int) -> Spec:
     return get("rope", base=spec.options.get("base", 10000.0), rotary_dim=rotary_width(spec.options, d_head), **options)
 
 
-__all__ = ["describe", "read_settings", "resolved", "tensors_of", "weight_shapes"]
+__all__ = ["describe", "fill_defaults", "read_settings", "tensor_shapes_of", "weight_shapes"]

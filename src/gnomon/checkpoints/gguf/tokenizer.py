@@ -29,10 +29,10 @@ from gnomon.data.sentencepiece import (
     USER_DEFINED,
     Piece,
     SentencePiece,
-    add_marked,
+    add_special_tokens,
 )
 from gnomon.data.token_bytes import BYTE_ALPHABET, decoder_steps
-from gnomon.data.tokenizers_library import framed, speaking_for
+from gnomon.data.tokenizers_library import translate_errors, with_frame
 from gnomon.errors import BadInput, BadValue, unknown
 
 G, WHOLE, TEMPLATE = "tokenizer.ggml.", "tokenizer.huggingface.json", "tokenizer.chat_template"
@@ -72,8 +72,8 @@ def read_tokenizer(file: GGUF) -> Tokenizer | None:
     if kind not in _READERS:
         raise BadInput(f"{file.path}: {unknown('tokenizer', str(kind), _READERS)}")
     tokens, kinds = _tokens(file)
-    with speaking_for(f"{file.path}: its tokenizer cannot be used"):
-        given = metadata.get(WHOLE) or _framed(_READERS[kind](file, tokens, kinds), kind, metadata, tokens)
+    with translate_errors(f"{file.path}: its tokenizer cannot be used"):
+        given = metadata.get(WHOLE) or _frame(_READERS[kind](file, tokens, kinds), kind, metadata, tokens)
         return Tokenizer(given, _names(metadata, tokens, kinds), template)
 
 
@@ -87,7 +87,7 @@ def _tokens(file: GGUF) -> tuple[list[str], list[int]]:
     return tokens, kinds
 
 
-def _named(metadata: dict[str, Any], tokens: list[str], which: str) -> str | None:
+def _control_token(metadata: dict[str, Any], tokens: list[str], which: str) -> str | None:
     """The token that plays a part, such as "bos"."""
     i = metadata.get(f"{G}{which}_token_id")
     return tokens[i] if isinstance(i, int) and 0 <= i < len(tokens) else None
@@ -96,7 +96,7 @@ def _named(metadata: dict[str, Any], tokens: list[str], which: str) -> str | Non
 def _names(metadata: dict[str, Any], tokens: list[str], kinds: list[int]) -> dict[str, str]:
     """The control tokens by their parts. A piece of text that is said to be one is a mistake of the file, but for the
     end of a text, which may be a line break."""
-    found = {part: _named(metadata, tokens, which) for part, which in PARTS.items()}
+    found = {part: _control_token(metadata, tokens, which) for part, which in PARTS.items()}
     if metadata.get(G + "model") == "bert":  # [CLS] and [SEP] are also called the begin and the end of a text there
         begin, end = found.pop("bos_token"), found.pop("eos_token")
         found |= {"cls_token": found["cls_token"] or begin, "sep_token": found["sep_token"] or end}
@@ -106,17 +106,17 @@ def _names(metadata: dict[str, Any], tokens: list[str], kinds: list[int]) -> dic
     }
 
 
-def _framed(core: tokenizers.Tokenizer, kind: str, metadata: dict[str, Any], tokens: list[str]) -> tokenizers.Tokenizer:
+def _frame(core: tokenizers.Tokenizer, kind: str, metadata: dict[str, Any], tokens: list[str]) -> tokenizers.Tokenizer:
     """Texts stand between begin- and end-of-text where the file says so; where it says nothing, as llama.cpp has it."""
     usual = kind in ("llama", "bert") or metadata.get(G + "pre") in WHOLE_WORDS
-    begin = _named(metadata, tokens, "bos") if metadata.get(G + "add_bos_token", usual) else None
-    end = _named(metadata, tokens, "eos") if metadata.get(G + "add_eos_token", kind == "t5") else None
+    begin = _control_token(metadata, tokens, "bos") if metadata.get(G + "add_bos_token", usual) else None
+    end = _control_token(metadata, tokens, "eos") if metadata.get(G + "add_eos_token", kind == "t5") else None
     if kind == "bert":
-        begin = begin or _named(metadata, tokens, "cls")
-        sep = _named(metadata, tokens, "seperator") or _named(metadata, tokens, "eos")
+        begin = begin or _control_token(metadata, tokens, "cls")
+        sep = _control_token(metadata, tokens, "seperator") or _control_token(metadata, tokens, "eos")
         end = sep if metadata.get(G + "add_sep_token", True) else None
     control = {token.content for token in core.get_added_tokens_decoder().values() if token.special}
-    return framed(core, [begin] if begin in control else [], [end] if end in control else [])
+    return with_frame(core, [begin] if begin in control else [], [end] if end in control else [])
 
 
 def _byte_level(file: GGUF, tokens: list[str], kinds: list[int]) -> tokenizers.Tokenizer:
@@ -135,7 +135,7 @@ def _byte_level(file: GGUF, tokens: list[str], kinds: list[int]) -> tokenizers.T
         core.normalizer = normalizers.NFC()
     core.pre_tokenizer = pre_tokenizers.Sequence(WORDS[pre]())
     core.decoder = decoders_of.ByteLevel()
-    add_marked(core, tokens, kinds)
+    add_special_tokens(core, tokens, kinds)
     return core
 
 
@@ -166,12 +166,12 @@ def _wordpiece(file: GGUF, tokens: list[str], kinds: list[int]) -> tokenizers.To
         token if kind in MARKED else token[1:] if token.startswith(SPACE) else f"##{token}"
         for token, kind in zip(tokens, kinds, strict=True)
     ]
-    unknown = _named(file.metadata, words, "unknown") or "[UNK]"
+    unknown = _control_token(file.metadata, words, "unknown") or "[UNK]"
     core = tokenizers.Tokenizer(models.WordPiece({word: i for i, word in enumerate(words)}, unk_token=unknown))
     lower = all(word == word.lower() for word, kind in zip(words, kinds, strict=True) if kind not in MARKED)
     core.normalizer = normalizers.BertNormalizer(lowercase=lower)
     core.pre_tokenizer, core.decoder = pre_tokenizers.BertPreTokenizer(), decoders_of.WordPiece()
-    add_marked(core, words, [CONTROL if kind == UNKNOWN else kind for kind in kinds])
+    add_special_tokens(core, words, [CONTROL if kind == UNKNOWN else kind for kind in kinds])
     return core
 
 
@@ -206,7 +206,7 @@ def describe_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
     elif kind == "Unigram":
         metadata = _describe_unigram(tokenizer, spec)
     elif kind != "BPE":
-        raise _not_there(tokenizer, f"a model of type {kind}")
+        raise _missing_token(tokenizer, f"a model of type {kind}")
     elif "ByteLevel" in decoder_steps(spec):
         metadata = _describe_byte_level(tokenizer, spec)
     else:
@@ -229,10 +229,10 @@ def _describe_byte_level(tokenizer: Tokenizer, spec: dict[str, Any]) -> dict[str
     if merges:
         name = known.get(json.dumps(_comparable(whole)))
         if name is None:
-            raise _not_there(tokenizer, f"the way it cuts words, {pre}")
+            raise _missing_token(tokenizer, f"the way it cuts words, {pre}")
     else:  # bytes: words make no difference, and llama.cpp needs a merge, so it gets one that makes no token
         name, merges = "gpt-2", [f"{BYTE_ALPHABET[0]} {BYTE_ALPHABET[1]}"]
-    return {G + "model": "gpt2", G + "pre": name, G + "merges": merges, **_described_tokens(tokenizer, spec)}
+    return {G + "model": "gpt2", G + "pre": name, G + "merges": merges, **_describe_tokens(tokenizer, spec)}
 
 
 def _plain(words: pre_tokenizers.Sequence) -> Any:
@@ -248,11 +248,11 @@ def _comparable(sequence: dict[str, Any]) -> Any:
 
 def _describe_pieces(tokenizer: Tokenizer, spec: dict[str, Any]) -> dict[str, Any]:
     if not spec["model"]["byte_fallback"]:
-        raise _not_there(tokenizer, "a vocabulary of characters without the bytes to fall back on")
+        raise _missing_token(tokenizer, "a vocabulary of characters without the bytes to fall back on")
     rank: dict[str, int] = {}
     for n, (left, right) in enumerate(spec["model"]["merges"]):
         rank.setdefault(left + right, n)
-    metadata = _described_tokens(tokenizer, spec)
+    metadata = _describe_tokens(tokenizer, spec)
     scores = [-float(rank.get(token, len(rank) + i)) for i, token in enumerate(metadata[G + "tokens"])]
     steps = json.dumps([spec["normalizer"], spec["pre_tokenizer"]])
     prefix = "Prepend" in steps or '"always"' in steps or '"first"' in steps
@@ -261,11 +261,11 @@ def _describe_pieces(tokenizer: Tokenizer, spec: dict[str, Any]) -> dict[str, An
 
 def _describe_wordpiece(tokenizer: Tokenizer, spec: dict[str, Any]) -> dict[str, Any]:
     if (prefix := spec["model"]["continuing_subword_prefix"]) != "##":
-        raise _not_there(tokenizer, f"words that go on with {prefix!r}")
+        raise _missing_token(tokenizer, f"words that go on with {prefix!r}")
     steps = [(spec[step] or {"type": "none"})["type"] for step in ("normalizer", "pre_tokenizer")]
     if steps != ["BertNormalizer", "BertPreTokenizer"]:
-        raise _not_there(tokenizer, f"a way to cut words other than BERT's, {' and '.join(steps)}")
-    told = _described_tokens(tokenizer, spec)
+        raise _missing_token(tokenizer, f"a way to cut words other than BERT's, {' and '.join(steps)}")
+    told = _describe_tokens(tokenizer, spec)
     kinds = [CONTROL if kind == UNKNOWN else kind for kind in told[G + "token_type"]]
     tokens = [
         token if kind in MARKED else token[2:] if token.startswith("##") else SPACE + token
@@ -280,7 +280,9 @@ def _describe_unigram(tokenizer: Tokenizer, spec: dict[str, Any]) -> dict[str, A
     steps = [part["type"] for part in words.get("pretokenizers", [words])]
     table = spec["normalizer"] or {"type": "Precompiled", "precompiled_charsmap": ""}
     if steps != ["WhitespaceSplit", "Metaspace"] or table["type"] != "Precompiled":
-        raise _not_there(tokenizer, f"a way to cut words other than T5's, {table['type']} and {' and '.join(steps)}")
+        raise _missing_token(
+            tokenizer, f"a way to cut words other than T5's, {table['type']} and {' and '.join(steps)}"
+        )
     listed = spec["model"]["vocab"]
     ids = {token: i for i, (token, _) in reversed([*enumerate(listed)])}
     unknown = listed[spec["model"]["unk_id"]][0]
@@ -288,14 +290,14 @@ def _describe_unigram(tokenizer: Tokenizer, spec: dict[str, Any]) -> dict[str, A
     more = [-1000.0] * (tokenizer.vocab_size - len(listed))
     charsmap = base64.b64decode(table["precompiled_charsmap"] or "")
     return {
-        **_described_tokens(tokenizer, plain), G + "model": "t5", G + "pre": "default",
+        **_describe_tokens(tokenizer, plain), G + "model": "t5", G + "pre": "default",
         G + "scores": [float(score) for _, score in listed] + more,
         G + "add_space_prefix": True, G + "remove_extra_whitespaces": True,
         **({G + "precompiled_charsmap": charsmap} if charsmap else {}),
     }  # fmt: skip
 
 
-def _described_tokens(tokenizer: Tokenizer, spec: dict[str, Any]) -> dict[str, Any]:
+def _describe_tokens(tokenizer: Tokenizer, spec: dict[str, Any]) -> dict[str, Any]:
     """Tokens and their kinds, one for each id; ids without a token get one that no text holds."""
     tokens, kinds = [f"[PAD{i}]" for i in range(tokenizer.vocab_size)], [5] * tokenizer.vocab_size
     unk = spec["model"].get("unk_token")
@@ -309,7 +311,7 @@ def _described_tokens(tokenizer: Tokenizer, spec: dict[str, Any]) -> dict[str, A
     return {G + "tokens": tokens, G + "token_type": kinds}
 
 
-def _not_there(tokenizer: Tokenizer, what: str) -> BadValue:
+def _missing_token(tokenizer: Tokenizer, what: str) -> BadValue:
     return BadValue(
         f"llama.cpp has no tokenizer like {tokenizer!r}: {what}. Set model.tokenizer = None to write the model alone"
     )

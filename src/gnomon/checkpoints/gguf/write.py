@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from gnomon.checkpoints.gguf.family import Family, parts, row_order, stored_shape
 from gnomon.checkpoints.gguf.header import Array
 from gnomon.checkpoints.gguf.keys import START
-from gnomon.checkpoints.gguf.settings import describe, tensors_of, weight_shapes
+from gnomon.checkpoints.gguf.settings import describe, tensor_shapes_of, weight_shapes
 from gnomon.checkpoints.gguf.tokenizer import describe_tokenizer
-from gnomon.checkpoints.native import unwrapped
+from gnomon.checkpoints.native import unwrap
 from gnomon.data import atomic
 from gnomon.errors import BadValue, unknown
 from gnomon.models import ModelConfig
@@ -38,7 +38,7 @@ def save(model: nn.Module, path: str | Path, dtype: Precision = "float32") -> Pa
     """
     if dtype not in get_args(Precision):
         raise unknown("dtype of a GGUF file", dtype, get_args(Precision))
-    model = unwrapped(model)
+    model = unwrap(model)
     if model.prompts:
         raise BadValue(
             f"a GGUF file does not hold the prompts of a model, {', '.join(model.prompts)}: put them before your texts "
@@ -63,7 +63,7 @@ def save(model: nn.Module, path: str | Path, dtype: Precision = "float32") -> Pa
         about,
         tensors,
         JoinedTensors(family, config, weights),
-        tensors_of(family, weight_shapes(config)),
+        tensor_shapes_of(family, weight_shapes(config)),
         dtype,
     )
     return Path(path)

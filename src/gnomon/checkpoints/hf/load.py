@@ -10,16 +10,16 @@ from torch import Tensor
 from gnomon.checkpoints.hf import sentence
 from gnomon.checkpoints.hf.family import Family
 from gnomon.checkpoints.hf.keys import Keys
-from gnomon.checkpoints.hf.mxfp4 import unpacked
+from gnomon.checkpoints.hf.mxfp4 import unpack
 from gnomon.checkpoints.hf.registry import family_of
 from gnomon.checkpoints.hf.table import Line
-from gnomon.checkpoints.native import fitting, read_json
-from gnomon.checkpoints.weights import Weights, enough, faults, give, open_weights
+from gnomon.checkpoints.native import check_vocabulary, read_json
+from gnomon.checkpoints.weights import Weights, assign_weights, check_layer_count, mismatch_error, open_weights
 from gnomon.data import Tokenizer
 from gnomon.data.published import TOKENIZER_FILES
 from gnomon.errors import BadInput, GnomonError
 from gnomon.models import Model, Writer
-from gnomon.models.meta import on_meta
+from gnomon.models.meta import build_on_meta
 from gnomon.models.weight_names import plain_name
 
 CONFIG = "config.json"
@@ -39,7 +39,7 @@ def load(folder: Path, device: torch.device, dtype: torch.dtype | None = None) -
             f"{folder} holds an adapter ({ADAPTER}), which changes what its model computes and which Gnomon does not "
             "apply: merge it into the weights first (merge_and_unload of peft)"
         )
-    weights = unpacked(open_weights(folder))
+    weights = unpack(open_weights(folder))
     keys = Keys(read_json(folder / CONFIG), folder / CONFIG)
     family = family_of(keys)
     names = _Names(family, weights, folder)
@@ -47,17 +47,17 @@ def load(folder: Path, device: torch.device, dtype: torch.dtype | None = None) -
     keys.names, keys.pooling = names.known.keys(), None if made is None else made.pooling
     try:
         config = family.config(keys) if made is None else made.settings(family.config(keys))
-        enough(config, len(weights.found), folder)
-        model = on_meta(config)
+        check_layer_count(config, len(weights.found), folder)
+        model = build_on_meta(config)
     except GnomonError as error:
         raise error if isinstance(error, BadInput) else BadInput(f"{keys.file}: {error}") from error
     tensors = dict(names.tensors(model, dtype, {} if made is None or made.dense is None else sentence.OURS))
     if made is not None:
         model.prompts = dict(made.prompts)
         tensors |= made.weights(tensors["input.tokens.weight"].dtype)
-    give(model, tensors, device)
+    assign_weights(model, tensors, device)
     if any(all((folder / name).is_file() for name in files) for files in TOKENIZER_FILES):
-        model.tokenizer = fitting(Tokenizer.load(folder), config.vocab_size, folder)
+        model.tokenizer = check_vocabulary(Tokenizer.load(folder), config.vocab_size, folder)
     if isinstance(model, Writer):
         model.ends, model.start, model.first = _marks(keys, folder, config.vocab_size)
     if config.n_classes is not None:
@@ -144,7 +144,7 @@ class _Names:
             if name in self.known and self.weights.shape(self.known[name]) != shape
         ]
         if missing or unused or different:
-            raise faults(
+            raise mismatch_error(
                 self.folder,
                 f"the {self.family.name} of its {CONFIG}",
                 missing=missing,

@@ -41,11 +41,11 @@ class Unpacked(Weights):
         blocks, scales = (_raw(part, name + end) for part, end in zip(self.packed[name], (BLOCKS, SCALES), strict=True))
         out = torch.empty(self.found[name].shape, dtype=dtype or torch.bfloat16)
         for expert, packed, scale in zip(out, blocks, scales, strict=True):
-            expert.copy_(decoded(packed, scale).T)
+            expert.copy_(decode(packed, scale).T)
         return out
 
 
-def decoded(blocks: Tensor, scales: Tensor) -> Tensor:
+def decode(blocks: Tensor, scales: Tensor) -> Tensor:
     """blocks (R, G, 16) and scales (R, G), bytes -> (R, 32 G) in bfloat16."""
     table = torch.tensor([*MAGNITUDES, *(-x for x in MAGNITUDES)])
     numbers = table[torch.stack([blocks & 15, blocks >> 4], -1).long()].flatten(-2)  # (R, G, 32)
@@ -58,9 +58,9 @@ def _raw(stored: LazyTensor, name: str) -> Tensor:
     return tensor
 
 
-def unpacked(weights: Weights) -> Weights:
+def unpack(weights: Weights) -> Weights:
     """The same weights, where some are packed decoded when they are asked for."""
     return Unpacked(weights) if any(name.endswith(BLOCKS) for name in weights.found) else weights
 
 
-__all__ = ["Unpacked", "decoded", "unpacked"]
+__all__ = ["Unpacked", "decode", "unpack"]

@@ -9,23 +9,23 @@ from typing import Any
 
 from gnomon.blocks import default_width
 from gnomon.blocks.experts import widths
-from gnomon.checkpoints.discovery import by_file
+from gnomon.checkpoints.discovery import discover_families
 from gnomon.checkpoints.hf import families
 from gnomon.checkpoints.hf.family import Family
 from gnomon.checkpoints.hf.keys import Keys
 from gnomon.checkpoints.unsupported import Lost, check_recipe, no_family
 from gnomon.errors import BadInput, BadValue, GnomonError, unknown
 from gnomon.models import ModelConfig
-from gnomon.models.meta import on_meta
+from gnomon.models.meta import build_on_meta
 from gnomon.positions import Spec
 
 
-def found() -> dict[str, Family]:
+def find_families() -> dict[str, Family]:
     """Every family by its model_type, in the order in which they are asked to hold a model."""
-    return {family.name: family for family in by_file(families).values()}
+    return {family.name: family for family in discover_families(families).values()}
 
 
-FAMILIES: Mapping[str, Family] = found()
+FAMILIES: Mapping[str, Family] = find_families()
 
 
 def family_of(keys: Keys) -> Family:
@@ -45,27 +45,29 @@ def family_for(config: ModelConfig, name: str | None = None) -> Family:
     if name is not None and name not in FAMILIES:
         raise unknown("family", name, FAMILIES)
     check_recipe(config)
-    weights = on_meta(config).state_dict()
+    weights = build_on_meta(config).state_dict()
     if name is not None:
-        if not (what := lost(config, FAMILIES[name], weights)):
+        if not (what := find_losses(config, FAMILIES[name], weights)):
             return FAMILIES[name]
-        able = [known for known, family in FAMILIES.items() if known != name and not lost(config, family, weights)]
+        able = [
+            known for known, family in FAMILIES.items() if known != name and not find_losses(config, family, weights)
+        ]
         can = f"{' and '.join(able)} can" if able else "no other family can"
         raise BadValue(f"this model is no {name}, which cannot say: {what}; {can}")
     losses = []
     for family in FAMILIES.values():
-        if not (what := lost(config, family, weights)):
+        if not (what := find_losses(config, family, weights)):
             return family
         losses.append(what)
     raise no_family("Hugging Face files", config, losses, _fits)
 
 
 def _fits(config: ModelConfig) -> bool:
-    weights = on_meta(config).state_dict()
-    return any(not lost(config, family, weights) for family in FAMILIES.values())
+    weights = build_on_meta(config).state_dict()
+    return any(not find_losses(config, family, weights) for family in FAMILIES.values())
 
 
-def lost(config: ModelConfig, family: Family, weights: Collection[str]) -> Lost:
+def find_losses(config: ModelConfig, family: Family, weights: Collection[str]) -> Lost:
     """What a family's files would lose of a model with this config and weights of these names."""
     pooling = config.pooling if config.head == "pooled" and not config.pooler else None
     try:
@@ -74,9 +76,9 @@ def lost(config: ModelConfig, family: Family, weights: Collection[str]) -> Lost:
         names, homeless = [], str(error)
     else:
         homeless = ""
-    want = plain(config)
+    want = canonical(config)
     try:
-        again = plain(family.config(Keys(family.write(whole(config)), Path(family.name), names, pooling)))
+        again = canonical(family.config(Keys(family.write(fill_defaults(config)), Path(family.name), names, pooling)))
     except GnomonError as error:
         return Lost(family.name, reasons=tuple(filter(None, (str(error), homeless))))
     differ = [f.name for f in fields(want) if getattr(want, f.name) != getattr(again, f.name)]
@@ -85,7 +87,7 @@ def lost(config: ModelConfig, family: Family, weights: Collection[str]) -> Lost:
     return Lost(family.name, settings, (homeless,) if homeless and not differ else ())
 
 
-def whole(config: ModelConfig) -> ModelConfig:
+def fill_defaults(config: ModelConfig) -> ModelConfig:
     """A config with the defaults that depend on other settings filled in."""
     c = config
     d_head = c.d_model // c.n_heads if c.d_head is None else c.d_head
@@ -103,9 +105,9 @@ def whole(config: ModelConfig) -> ModelConfig:
     )
 
 
-def plain(config: ModelConfig) -> ModelConfig:
+def canonical(config: ModelConfig) -> ModelConfig:
     """The same, one spelling for everything that computes alike, and without what only matters in training."""
-    c = whole(config)
+    c = fill_defaults(config)
     per_layer, d_head = c.per_layer(c.n_layers), c.d_head or 0
     at_input = c.at_input.acts == "input"
     inner = tuple(_options(spec, d_head) for spec in per_layer)
@@ -138,4 +140,4 @@ def _options(spec: Spec, d_head: int = 0) -> Spec:
     return Spec(spec.cls, {**usual, **given})
 
 
-__all__ = ["FAMILIES", "family_for", "family_of", "found", "lost", "plain", "whole"]
+__all__ = ["FAMILIES", "canonical", "family_for", "family_of", "fill_defaults", "find_families", "find_losses"]

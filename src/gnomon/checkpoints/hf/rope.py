@@ -95,8 +95,8 @@ def read_rope(keys: Keys, d_head: int, rotary: Rotary, parts: Mapping[str, Keys 
     """
     spelled = {name: keys.part(name) for name in ("rope_parameters", "rope_scaling")} if parts is None else parts
     own = {name: part for name, part in spelled.items() if part is not None}
-    base = _said(keys, own, "rope_theta", rotary.base_keys, rotary.base)
-    share = _said(keys, own, "partial_rotary_factor", rotary.share_keys, rotary.share)
+    base = _stated(keys, own, "rope_theta", rotary.base_keys, rotary.base)
+    share = _stated(keys, own, "partial_rotary_factor", rotary.share_keys, rotary.share)
     for name, value in zip(rotary.repeats or (), (base, share), strict=False):
         keys.must(name, value)
     read = {name: _scaling(part, keys, rotary) for name, part in own.items()}
@@ -115,7 +115,7 @@ def read_rope(keys: Keys, d_head: int, rotary: Rotary, parts: Mapping[str, Keys 
     return rope(base, turned, d_head, **options)
 
 
-def _said(keys: Keys, parts: Mapping[str, Keys], name: str, beside: Iterable[str], default: float) -> float:
+def _stated(keys: Keys, parts: Mapping[str, Keys], name: str, beside: Iterable[str], default: float) -> float:
     """A number that the config itself may say under several names, and each object of settings under one."""
     values = {key: keys.get(key, float, default) for key in beside if key in keys.data}
     values |= {f"{where}.{name}": part.get(name, float, default) for where, part in parts.items() if name in part.data}
@@ -152,7 +152,7 @@ def _scaling(part: Keys, keys: Keys, rotary: Rotary) -> dict[str, Any] | None:
         raise BadInput(f"{keys.file}: {error}") from error
 
 
-def _trained(part: Keys, keys: Keys, rotary: Rotary) -> int | None:
+def _trained_length(part: Keys, keys: Keys, rotary: Rotary) -> int | None:
     """The length that a model was trained on before its context was scaled, where the config says it."""
     beside = keys.get(LENGTH, int, None) if rotary.beside else None
     found = {LENGTH: beside or rotary.length, f"rope.{LENGTH}": part.get(LENGTH, int, None)}
@@ -166,7 +166,7 @@ def _longest(keys: Keys) -> int:
 
 def _stretch(part: Keys, keys: Keys, rotary: Rotary) -> dict[str, Any]:
     """factor, or where it is left out the longest text over the trained length; and that length."""
-    factor, trained = part.get("factor", float, None), _trained(part, keys, rotary)
+    factor, trained = part.get("factor", float, None), _trained_length(part, keys, rotary)
     if factor is None and trained is not None:
         factor = _longest(keys) / max(trained, 1)
     return {"factor": factor, "original_length": _longest(keys) if trained is None else trained}

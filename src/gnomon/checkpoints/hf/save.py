@@ -8,16 +8,16 @@ from torch import nn
 
 from gnomon.checkpoints.hf import sentence
 from gnomon.checkpoints.hf.load import GENERATION
-from gnomon.checkpoints.hf.registry import family_for, whole
-from gnomon.checkpoints.native import TOKENIZER, draft, unwrapped, write_json, write_tensors
+from gnomon.checkpoints.hf.registry import family_for, fill_defaults
+from gnomon.checkpoints.native import TOKENIZER, draft, unwrap, write_json, write_tensors
 from gnomon.checkpoints.weights import INDEX, read_index
 from gnomon.data import Tokenizer
-from gnomon.errors import BadInput, checked
+from gnomon.errors import BadInput, check_arguments
 from gnomon.models import Model, Writer
 from gnomon.models.snapshot import snapshot
 
 
-@checked
+@check_arguments
 def save_hf(model: nn.Module, folder: str | Path, family: str | None = None) -> Path:
     """Write config.json, model.safetensors and, with a tokenizer, tokenizer.json; returns the folder.
 
@@ -26,14 +26,14 @@ def save_hf(model: nn.Module, folder: str | Path, family: str | None = None) -> 
     Raises BadValue where none can, and says what gets lost; also for a model that is not what its config builds. What
     the folder held stays whole until all is written.
     """
-    inner = unwrapped(model)
+    inner = unwrap(model)
     found = snapshot(inner)
     whole_config, all_weights = found.config, {name: weight.detach() for name, weight in found.weights.items()}
     config = sentence.body_of(whole_config)
     apart = sentence.OURS.values() if whole_config.pooler and not config.pooler else ()
     own = {name: weight for name, weight in all_weights.items() if name not in apart}
     kind = family_for(config, family)
-    about = kind.write(whole(config))
+    about = kind.write(fill_defaults(config))
     tensors = {
         entry.theirs: entry.transform.join([own[name] for name in entry.ours], config)
         for entry in kind.lines(config, own)
@@ -55,11 +55,11 @@ def save_hf(model: nn.Module, folder: str | Path, family: str | None = None) -> 
         if inner.tokenizer is not None:
             inner.tokenizer.save(new)
         written = {str(path.relative_to(new)) for path in new.rglob("*")}
-    _take_away(Path(folder), written)
+    _remove_old(Path(folder), written)
     return Path(folder)
 
 
-def _take_away(folder: Path, written: set[str]) -> None:
+def _remove_old(folder: Path, written: set[str]) -> None:
     """Remove what a model that was here before left, and what would be read as a part of the new one: its shards, how
     it made vectors and wrote texts, and what stood beside a tokenizer that was replaced."""
     old = {GENERATION, *sentence.FILES}

@@ -194,14 +194,14 @@ def expand(table: Sequence[Line], names: Collection[str]) -> Iterator[Line]:
     """The lines of a model with these weights, layers numbered. BadValue for a weight that none names."""
     left = set(names)
     for entry in table:
-        for theirs, ours in _held(entry, names, left).items():
+        for theirs, ours in _held_weights(entry, names, left).items():
             left.difference_update(ours)
             yield Line(theirs, tuple(ours), entry.transform)
     if left:
         raise BadValue(f"these files have no place for {', '.join(sorted(left)[:8])}")
 
 
-def _held(entry: Line, names: Collection[str], left: Collection[str]) -> dict[str, list[str]]:
+def _held_weights(entry: Line, names: Collection[str], left: Collection[str]) -> dict[str, list[str]]:
     """Their names that a line stands for, and which of the weights that are left each holds."""
     pattern = re.compile(re.escape(entry.ours[0]).replace(r"\*", r"(\d+)"))
     matches = [match.groups() for match in map(pattern.fullmatch, names) if match]

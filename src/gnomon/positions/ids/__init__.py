@@ -8,7 +8,7 @@ rope(positions='randomized(max=2048)')
 """
 
 from gnomon.positions.ids.abacus import Abacus
-from gnomon.positions.ids.base import PositionIds, documents, draw, moved, position_ids, recipe, recipes
+from gnomon.positions.ids.base import PositionIds, documents, draw, move, position_ids, recipe, recipes
 from gnomon.positions.ids.cape import CAPE
 from gnomon.positions.ids.random_start import RandomStart
 from gnomon.positions.ids.randomized import Randomized
@@ -21,7 +21,7 @@ __all__ = [
     "Randomized",
     "documents",
     "draw",
-    "moved",
+    "move",
     "position_ids",
     "recipe",
     "recipes",

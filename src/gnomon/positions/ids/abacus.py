@@ -18,7 +18,7 @@ import torch
 from gnomon.data import Tokenizer
 from gnomon.errors import BadValue
 from gnomon.layout import Layout
-from gnomon.positions.ids.base import PositionIds, documents, draw, moved
+from gnomon.positions.ids.base import PositionIds, documents, draw, move
 from gnomon.shapes import Int
 
 
@@ -71,7 +71,7 @@ class Abacus(PositionIds):
         """The same from a random start."""
         there = self.read(ids, at)
         k = (draw(1, device=at.device) * (self.start + 1)).long()
-        return moved(there, torch.where(there.pos > 0, there.pos + k, 0))
+        return move(there, torch.where(there.pos > 0, there.pos + k, 0))
 
     def read(self, ids: Int, at: Layout) -> Layout:
         """1, 2, 3 for the digits of each number, 0 for everything else."""
@@ -82,7 +82,7 @@ class Abacus(PositionIds):
         # the last token up to each that continues no number: one that is no digit, or the first of its document
         last = torch.where((digit & (told.rank > 0)) | ~at.real, 0, here).cummax(1).values
         place = told.rank - told.rank.gather(1, last) + digit.gather(1, last).long()
-        return moved(at, torch.where(digit, place, 0))
+        return move(at, torch.where(digit, place, 0))
 
     def reach(self, length: int) -> int:
         """The longest number, from the latest start."""

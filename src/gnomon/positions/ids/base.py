@@ -19,7 +19,7 @@ import torch
 from gnomon.data import Tokenizer
 from gnomon.errors import BadValue, must_be, unknown, wrong
 from gnomon.layout import Layout
-from gnomon.positions.notation import call, written
+from gnomon.positions.notation import call, to_text
 from gnomon.shapes import Float, Int
 
 _RECIPES: dict[str, type["PositionIds"]] = {}
@@ -75,10 +75,10 @@ class PositionIds:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data; `position_ids` brings it back."""
-        return {"name": self.name, **_given(self)}
+        return {"name": self.name, **_given_options(self)}
 
     def __str__(self) -> str:
-        return written(self.name, _given(self))
+        return to_text(self.name, _given_options(self))
 
 
 def _options(cls: type[PositionIds]) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def _options(cls: type[PositionIds]) -> dict[str, Any]:
     return {f.name: hints[f.name] for f in fields(cls)}
 
 
-def _given(recipe: PositionIds) -> dict[str, Any]:
+def _given_options(recipe: PositionIds) -> dict[str, Any]:
     """The options that are not the defaults; lists for tuples."""
     usual = {f.name: f.default for f in fields(recipe)}
     given = {k: v for k, v in asdict(recipe).items() if v != usual[k]}
@@ -116,13 +116,13 @@ def position_ids(given: Any) -> PositionIds:
         known = list(_options(cls))
         if len(values) > len(known):
             raise BadValue(f"{given!r} gives {len(values)} values, but {name} takes {', '.join(known) or 'none'}")
-        return _made(cls, {**dict(zip(known, values, strict=False)), **options})
+        return _make(cls, {**dict(zip(known, values, strict=False)), **options})
     if isinstance(given, Mapping) and "name" in given:
-        return _made(recipe(given["name"]), {k: v for k, v in given.items() if k != "name"})
+        return _make(recipe(given["name"]), {k: v for k, v in given.items() if k != "name"})
     raise wrong("positions", given, "a recipe for position ids", f"its name, one of {', '.join(recipes())}, for one")
 
 
-def _made(cls: type[PositionIds], options: Mapping[str, Any]) -> PositionIds:
+def _make(cls: type[PositionIds], options: Mapping[str, Any]) -> PositionIds:
     known = _options(cls)
     for option in options:
         if option not in known:
@@ -170,7 +170,7 @@ def draw(*shape: int, device: torch.device) -> Float:
     )
 
 
-def moved(at: Layout, pos: Int, length: Int | None = None) -> Layout:
+def move(at: Layout, pos: Int, length: Int | None = None) -> Layout:
     """The same tokens at other positions (B, T); length: by default the largest of each document + 1."""
     if length is None:
         index = documents(at).index
@@ -185,7 +185,7 @@ __all__ = [
     "PositionIds",
     "documents",
     "draw",
-    "moved",
+    "move",
     "position_ids",
     "recipe",
     "recipes",

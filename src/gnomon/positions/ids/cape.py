@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from gnomon.errors import BadValue
 from gnomon.layout import Layout
-from gnomon.positions.ids.base import PositionIds, documents, draw, moved
+from gnomon.positions.ids.base import PositionIds, documents, draw, move
 from gnomon.shapes import Float, Int
 
 
@@ -68,8 +68,8 @@ class CAPE(PositionIds):
         stretch = (of_document(1) * log(self.scale)).exp()
         places = (places + of_document(A) * self.shift + jitter) * stretch
         if at.coords is None:
-            return moved(at, places[..., 0], at.length)
-        return moved(at, places.amax(-1), at.length).at_coords(places)
+            return move(at, places[..., 0], at.length)
+        return move(at, places.amax(-1), at.length).at_coords(places)
 
 
 __all__ = ["CAPE"]

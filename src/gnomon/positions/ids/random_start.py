@@ -15,7 +15,7 @@ import torch
 
 from gnomon.errors import BadValue
 from gnomon.layout import Layout
-from gnomon.positions.ids.base import PositionIds, documents, draw, moved
+from gnomon.positions.ids.base import PositionIds, documents, draw, move
 from gnomon.shapes import Int
 
 
@@ -56,7 +56,7 @@ class RandomStart(PositionIds):
             length = length.amax().expand_as(length)
         u = draw(*((len(at.pos), told.most) if self.per == "row" else (1, 1)), device=at.device)
         start = (u.expand(len(at.pos), told.most).gather(1, told.index) * (self.max - length + 1)).long()
-        there = moved(at, at.pos + start, at.length + start)
+        there = move(at, at.pos + start, at.length + start)
         return there if at.coords is None else there.at_coords(at.coords + start[..., None])
 
     def reach(self, length: int) -> int:

@@ -17,7 +17,7 @@ import torch
 
 from gnomon.errors import BadValue
 from gnomon.layout import Layout
-from gnomon.positions.ids.base import Documents, PositionIds, documents, draw, moved
+from gnomon.positions.ids.base import Documents, PositionIds, documents, draw, move
 from gnomon.shapes import Int
 
 
@@ -66,7 +66,7 @@ class Randomized(PositionIds):
         every = torch.arange(self.max, device=at.device)
         chosen = torch.where(order < count[..., None], every, self.max).sort(-1).values  # (B, documents, max)
         flat = told.index * self.max + told.rank
-        return moved(at, chosen.flatten(1).gather(1, flat).where(at.real, 0))
+        return move(at, chosen.flatten(1).gather(1, flat).where(at.real, 0))
 
     def read(self, ids: Int, at: Layout) -> Layout:
         """0, 1, 2, or the draw that belongs to the length of each document."""
@@ -77,7 +77,7 @@ class Randomized(PositionIds):
         for n in set(told.count[at.real].tolist()):
             mine = self._sample(n).to(at.device)
             pos = torch.where((told.count == n) & at.real, mine[told.rank.clamp(max=n - 1)], pos)
-        return moved(at, pos)
+        return move(at, pos)
 
     def _sample(self, n: int) -> Int:
         seed = int(np.random.SeedSequence([self.seed, n]).generate_state(1)[0])

@@ -105,7 +105,7 @@ def weights_are_masked_after_the_softmax() -> Planting:
 @fault("garbage", own_kernels.garbage_in_masked_slots, *FOR_NAN)
 def padded_slots_keep_their_garbage() -> Planting:
     """Weights of padded slots are 0, but 0 * NaN is NaN: what stands there is never cleared."""
-    return patch.object(attend, "_cleared", lambda x, at: x)
+    return patch.object(attend, "_zero_padding", lambda x, at: x)
 
 
 @fault("garbage", own_caches.garbage_in_empty_slots, *FOR_NAN)
@@ -116,7 +116,7 @@ def only_left_padding_is_cleared() -> Planting:
         leading = at.real.int().cumsum(1) == 0
         return x.masked_fill(leading[:, None, :, None], 0.0)
 
-    return patch.object(attend, "_cleared", cleared)
+    return patch.object(attend, "_zero_padding", cleared)
 
 
 # -------------------------------------------------------------------- kernels

@@ -15,7 +15,7 @@ from gnomon.layout import Layout
 from gnomon.models import DecoderOnly
 from gnomon.models.inputs import resolve_layout
 from gnomon.positions import PositionEncoding, RoPE, Sinusoidal, rope, sinusoidal
-from gnomon.positions.base import Tables, wide
+from gnomon.positions.base import Tables, position_dtype
 from gnomon.shapes import Float, Int
 
 # -------------------------------------------------------------------- rotations
@@ -64,7 +64,7 @@ def a_sign_of_the_rotation_is_wrong() -> Planting:
     def rotate(self: RoPE, x: Float, tables: Tables) -> Float:
         assert tables is not None
         cos, sin = tables
-        a, b = x.to(wide(x.dtype)).chunk(2, -1)
+        a, b = x.to(position_dtype(x.dtype)).chunk(2, -1)
         return torch.cat([a * cos - b * sin, b * cos - a * sin], -1).to(x.dtype)
 
     return patch.object(RoPE, "rotate", rotate)
@@ -74,7 +74,7 @@ def a_sign_of_the_rotation_is_wrong() -> Planting:
 def rotation_returns_float32() -> Planting:
     """Tables in float32 promote half-precision queries and keys."""
     healthy = RoPE.rotate
-    return patch.object(RoPE, "rotate", lambda self, x, tables: healthy(self, x, tables).to(wide(x.dtype)))
+    return patch.object(RoPE, "rotate", lambda self, x, tables: healthy(self, x, tables).to(position_dtype(x.dtype)))
 
 
 # -------------------------------------------------------------------- precision

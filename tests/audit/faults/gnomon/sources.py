@@ -143,7 +143,7 @@ def queries_are_not_normed() -> Planting:
 @fault("cache", caches.cached_is_full, window=3, sink_tokens=1)
 def kept_tokens_roll_out_of_the_cache() -> Planting:
     """The mask keeps the first tokens visible, but the rolling cache drops them."""
-    return patch.object(RollingCache, "_first", lambda self, whole: torch.zeros_like(whole.real))
+    return patch.object(RollingCache, "_is_sink", lambda self, whole: torch.zeros_like(whole.real))
 
 
 @fault("window", own_kernels.every_kernel_is_dense_forward, *BY_DISTANCE)

@@ -153,7 +153,7 @@ def slopes_in_bfloat16() -> Planting:
 @fault("precision", own_kernels.half_precision_keeps_far_biases, "alibi")
 def the_bias_takes_the_models_dtype() -> Planting:
     """The bias is right, and is then rounded with the scores it is added to."""
-    return patch.object(kernels, "wide", lambda dtype: dtype)
+    return patch.object(kernels, "position_dtype", lambda dtype: dtype)
 
 
 @fault("kernel", own_kernels.one_pair_is_one_entry, "alibi")

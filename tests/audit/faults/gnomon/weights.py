@@ -83,9 +83,9 @@ def the_tied_head_trains_the_padding_row() -> Planting:
 @fault("resize", weights.resizing_keeps_rows, under="rope")
 def resizing_draws_all_rows_anew() -> Planting:
     """A larger vocabulary starts from nothing."""
-    healthy = table.resized
+    healthy = table.resize_rows
 
     def resized(weight: Float, rows: int, std: float) -> Float:
         return healthy(weight[:0], rows, std)
 
-    return together(patch.object(table, "resized", resized), patch.object(heads, "resized", resized))
+    return together(patch.object(table, "resize_rows", resized), patch.object(heads, "resize_rows", resized))

@@ -29,9 +29,9 @@ def small_law(
     return make
 
 
-def within(got: Float, want: Float, fault: Float | None = None, slack: float = 1e-5) -> Evidence:
+def make_evidence(got: Float, want: Float, fault: Float | None = None, slack: float = 1e-5) -> Evidence:
     """Evidence that tolerates this part of max(1, max|want|); 0 demands equal bits."""
     return Evidence(got, want, fault, None, slack * max(1.0, largest(want)))
 
 
-__all__ = ["small_law", "within"]
+__all__ = ["make_evidence", "small_law"]

@@ -7,8 +7,8 @@ import torch
 
 from gnomon.attention.cache import Cache
 from gnomon.audit.law import Evidence
-from gnomon.audit.laws.gnomon import small_law, within
-from gnomon.audit.small import SmallModel, alone, at_real, decode, joined
+from gnomon.audit.laws.gnomon import make_evidence, small_law
+from gnomon.audit.small import SmallModel, decode, documents_alone, flatten, real_logits
 from gnomon.layout import Layout
 from gnomon.models import Writer
 from gnomon.shapes import Int
@@ -41,20 +41,20 @@ def packed_rows_and_rows_with_gaps_decode_in_place(s: SmallModel) -> Evidence:
     pos = torch.stack([n + torch.arange(4) for n in length])
     step = torch.stack([n + torch.arange(4) for n in (7, 5)])
     whole = at.cat(Layout(pos, step, doc, pos[:, -1:].expand_as(pos) + 1, "packed"))
-    want = [alone(model, ids, whole)]
-    got = [at_real(decode(model, ids, [7, 2, 1, 1], model.cache(), at), whole)]
+    want = [documents_alone(model, ids, whole)]
+    got = [real_logits(decode(model, ids, [7, 2, 1, 1], model.cache(), at), whole)]
 
     def into_the_first(at: Layout) -> Layout:
         return replace(at, doc=torch.zeros_like(at.pos))
 
-    fault = at_real(decode(model, ids, [7, 2, 1, 1], model.cache(), at, into_the_first), whole)
+    fault = real_logits(decode(model, ids, [7, 2, 1, 1], model.cache(), at, into_the_first), whole)
     mask, ids = paddings()[2], s.ids(3, 11)
     gapped = Layout.padded(torch.cat([mask, torch.ones(3, 4, dtype=torch.bool)], 1))
-    want.append(alone(model, ids, gapped))
+    want.append(documents_alone(model, ids, gapped))
     for cache in caches(model):
-        got.append(at_real(decode(model, ids, [7, 2, 1, 1], cache, Layout.padded(mask)), gapped))
+        got.append(real_logits(decode(model, ids, [7, 2, 1, 1], cache, Layout.padded(mask)), gapped))
     want += want[1:] * (len(got) - 2)
-    return within(joined(*got), joined(*want), joined(fault, *want[1:]))
+    return make_evidence(flatten(*got), flatten(*want), flatten(fault, *want[1:]))
 
 
 @small_law(
@@ -79,7 +79,7 @@ def crop_is_never_read(s: SmallModel) -> Evidence:
             uncut = model.cache()
             decode(model, draft, [7, 1, 2], uncut, Layout.padded(mask))
             fault.append(decode(model, more, [1, 2], uncut))
-    return within(joined(*got), joined(*want), joined(*fault))
+    return make_evidence(flatten(*got), flatten(*want), flatten(*fault))
 
 
 class _Stumble(Exception):
@@ -110,7 +110,7 @@ def a_failed_step_leaves_the_cache(s: SmallModel) -> Evidence:
         gone_on = model.cache()
         decode(model, torch.cat([ids[:, :6], wrong], 1), [6, 2], gone_on)
         fault.append(decode(model, ids[:, 6:], [1, 2], gone_on))
-    return within(joined(*got), joined(*[model(ids)[:, 6:]] * len(got)), joined(*fault))
+    return make_evidence(flatten(*got), flatten(*[model(ids)[:, 6:]] * len(got)), flatten(*fault))
 
 
 @small_law(
@@ -129,8 +129,8 @@ def garbage_in_empty_slots(s: SmallModel) -> Evidence:
         _poison(poisoned)
         got.append(decode(model, ids[:, 9:], [1, 3], poisoned))
         want.append(decode(model, ids[:, 9:], [1, 3], clean))
-    real_slots_poisoned = joined(*want) * float("nan")
-    return within(joined(*got), joined(*want), real_slots_poisoned)
+    real_slots_poisoned = flatten(*want) * float("nan")
+    return make_evidence(flatten(*got), flatten(*want), real_slots_poisoned)
 
 
 def _poison(cache: Cache) -> None:
@@ -160,9 +160,9 @@ def a_step_past_the_table_leaves_the_cache(s: SmallModel) -> Evidence:
         refused = True
     got, want = [float(refused), len(cache)], [1.0, 6.0] if longer > size else [0.0, 10.0]
     if not refused:
-        return within(torch.tensor(got), torch.tensor(want))
+        return make_evidence(torch.tensor(got), torch.tensor(want))
     after = model(ids[:, 6:], cache=cache)
-    return within(joined(torch.tensor(got), after), joined(torch.tensor(want), model(ids)[:, 6:]))
+    return make_evidence(flatten(torch.tensor(got), after), flatten(torch.tensor(want), model(ids)[:, 6:]))
 
 
 __all__ = ["caches", "paddings"]

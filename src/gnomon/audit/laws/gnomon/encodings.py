@@ -6,8 +6,8 @@ import torch
 
 from gnomon import positions
 from gnomon.audit.law import Evidence
-from gnomon.audit.laws.gnomon import small_law, within
-from gnomon.audit.small import D_HEAD, D_MODEL, N_HEADS, SmallModel, joined
+from gnomon.audit.laws.gnomon import make_evidence, small_law
+from gnomon.audit.small import D_HEAD, D_MODEL, N_HEADS, SmallModel, flatten
 from gnomon.audit.target import NotApplicable
 from gnomon.errors import BadValue
 from gnomon.layout import Layout, visible
@@ -23,20 +23,20 @@ NARROW = (torch.float16, torch.bfloat16)
 
 def places(position: PositionEncoding) -> Layout:
     """One row at FAR positions, or at NEAR ones under an encoding whose table ends."""
-    far = row(torch.tensor([FAR]))
+    far = layout_at(torch.tensor([FAR]))
     try:
         position.check(far)
     except BadValue:
-        return row(torch.tensor([NEAR]))
+        return layout_at(torch.tensor([NEAR]))
     return far
 
 
-def row(pos: Int) -> Layout:
+def layout_at(pos: Int) -> Layout:
     """Tokens in time order at any positions (B, T)."""
     return Layout(pos, torch.arange(pos.shape[1]).expand(pos.shape), None, pos + 1)
 
 
-def rounded(at: Layout, dtype: torch.dtype = torch.bfloat16) -> Layout:
+def round_positions(at: Layout, dtype: torch.dtype = torch.bfloat16) -> Layout:
     """The fault: positions held in a narrow dtype."""
     return replace(at, pos=at.pos.to(dtype).to(at.pos.dtype), kind="custom")
 
@@ -46,7 +46,7 @@ def tables(position: PositionEncoding, at: Layout) -> Float:
     parts = [v.float() for v in [position.vectors(at)] if v is not None]
     if position.acts == "rotation":
         x = torch.linspace(-1, 1, N_HEADS * D_HEAD).view(1, N_HEADS, 1, D_HEAD).expand(-1, -1, at.shape[1], -1)
-        parts += list(turned(position, x, at))
+        parts += list(rotate_both(position, x, at))
     if position.acts == "score":
         bias = position.bias_tensor(at, n_heads=N_HEADS)
         parts += [] if bias is None else [bias]
@@ -54,10 +54,10 @@ def tables(position: PositionEncoding, at: Layout) -> Float:
         parts.append(_scores(position, at))
     if not parts:
         raise NotApplicable(f"{position.name} makes no tables")
-    return joined(*parts)
+    return flatten(*parts)
 
 
-def turned(position: PositionEncoding, x: Float, at: Layout) -> tuple[Float, Float]:
+def rotate_both(position: PositionEncoding, x: Float, at: Layout) -> tuple[Float, Float]:
     """x (1, H, T, C) as queries and as keys are turned to be multiplied. Under an encoding whose numbers hold for a
     stretch of positions only, each token is turned for itself."""
     try:
@@ -98,8 +98,8 @@ def casting_moves_no_position(s: SmallModel) -> Evidence:
         with torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.float32):
             got.append(tables(cast, at))
         want.append(tables(twin, at))
-        fault.append(tables(twin, rounded(at)))
-    return within(joined(*got), joined(*want), joined(*fault), slack=0.0)
+        fault.append(tables(twin, round_positions(at)))
+    return make_evidence(flatten(*got), flatten(*want), flatten(*fault), slack=0.0)
 
 
 @small_law(
@@ -114,7 +114,7 @@ def positions_are_whole_and_exact(s: SmallModel) -> Evidence:
     got += [Layout.packed([[4100, 2060]]), Layout.packed([[9, 5000]]).then(1), Layout.prefix(4, 5000)]
     want = [range(n), range(n, n + 3), [0, *range(4999)], [4999, 5000]]
     want += [[*range(4100), *range(2060)], [5000], range(5000)]
-    return within(joined(*(at.pos for at in got)), torch.tensor([p for part in want for p in part]), slack=0.0)
+    return make_evidence(flatten(*(at.pos for at in got)), torch.tensor([p for part in want for p in part]), slack=0.0)
 
 
 @small_law(
@@ -133,13 +133,13 @@ def an_encoding_keeps_no_state(s: SmallModel) -> Evidence:
     hidden = sum(isinstance(x, torch.Tensor) for x in vars(position).values())
     learned = [name for name, _ in position.named_parameters()]
     same = float(before == learned == list(position.state_dict()))
-    return within(torch.tensor([buffers, hidden, same]), torch.tensor([0.0, 0.0, 1.0]), slack=0.0)
+    return make_evidence(torch.tensor([buffers, hidden, same]), torch.tensor([0.0, 0.0, 1.0]), slack=0.0)
 
 
 # -------------------------------------------------------------------- rotations
 
 
-def turning(s: SmallModel) -> PositionEncoding:
+def require_rotation(s: SmallModel) -> PositionEncoding:
     """The subject's encoding, if it is a rotation."""
     if s.spec.acts != "rotation":
         raise NotApplicable(f"{s.spec.name} rotates nothing")
@@ -152,14 +152,14 @@ def turning(s: SmallModel) -> PositionEncoding:
 )
 def rotations_keep_norms(s: SmallModel) -> Evidence:
     """A rotated query or key is as long as it was."""
-    position, at = turning(s), row(torch.tensor([FAR]))
+    position, at = require_rotation(s), layout_at(torch.tensor([FAR]))
     if type(position).read is not PositionEncoding.read:
         raise NotApplicable(f"{position.name} makes something else of keys when they are read")
     if type(position).rotate is PositionEncoding.rotate:
         raise NotApplicable(f"{position.name} scales queries and turns nothing")
     x, turn = s.normal(1, N_HEADS, len(FAR), D_HEAD), position.prepare(at)
     got = [position.query(x, turn).norm(dim=-1), position.key(x, turn).norm(dim=-1)]
-    return within(joined(*got), joined(x.norm(dim=-1), x.norm(dim=-1)))
+    return make_evidence(flatten(*got), flatten(x.norm(dim=-1), x.norm(dim=-1)))
 
 
 @small_law(
@@ -168,14 +168,14 @@ def rotations_keep_norms(s: SmallModel) -> Evidence:
 )
 def a_rotation_keeps_the_dtype(s: SmallModel) -> Evidence:
     """Queries and keys leave in the dtype they came in, rounded once after arithmetic in float32."""
-    position, at = turning(s), row(torch.tensor([FAR]))
+    position, at = require_rotation(s), layout_at(torch.tensor([FAR]))
     got, want = [], []
     for dtype in NARROW:
         x, turn = s.normal(1, N_HEADS, len(FAR), D_HEAD).to(dtype), position.prepare(at)
         turned = position.query(x, turn)
         got += [turned.float(), torch.tensor(float(turned.dtype == dtype))]
         want += [position.query(x.float(), turn).to(dtype).float(), torch.ones(())]
-    return within(joined(*got), joined(*want), slack=0.0)
+    return make_evidence(flatten(*got), flatten(*want), slack=0.0)
 
 
 @small_law(
@@ -196,7 +196,7 @@ def the_two_pairings_agree(s: SmallModel) -> Evidence:
                 heads = p.shape[0] // D_HEAD
                 p.copy_(p[positions.pairing_order(D_HEAD, "half" if new == "half" else "interleaved", heads)])
         got.append(other(ids))
-    return within(joined(*got), joined(*want), joined(*fault))
+    return make_evidence(flatten(*got), flatten(*want), flatten(*fault))
 
 
-__all__ = ["FAR", "places", "row", "tables"]
+__all__ = ["FAR", "layout_at", "places", "tables"]

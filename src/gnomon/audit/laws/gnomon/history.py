@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 
 from gnomon.audit.law import Evidence
-from gnomon.audit.laws.gnomon import small_law, within
+from gnomon.audit.laws.gnomon import make_evidence, small_law
 from gnomon.audit.laws.gnomon.caches import paddings
 from gnomon.audit.small import SmallModel
 from gnomon.layout import Layout
@@ -25,7 +25,7 @@ def training_is_evaluation_without_dropout(s: SmallModel) -> Evidence:
     model.train()
     with torch.enable_grad():
         got = torch.stack([model(ids), model(ids, at)])
-    return within(got, want)
+    return make_evidence(got, want)
 
 
 @small_law(
@@ -49,4 +49,4 @@ def copies_compute_the_same(s: SmallModel) -> Evidence:
         x.fill_(float("nan"))  # what fresh memory may hold
     filled.load_state_dict(model.state_dict())
     got = torch.stack([twin(ids) for twin in (copy.deepcopy(model), reloaded, assigned, filled)])
-    return within(got, torch.stack([model(ids)] * 4), slack=0.0)
+    return make_evidence(got, torch.stack([model(ids)] * 4), slack=0.0)

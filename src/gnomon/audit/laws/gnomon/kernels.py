@@ -13,9 +13,9 @@ from gnomon.attention.attend import attend
 from gnomon.attention.dense import Content
 from gnomon.attention.multihead import MultiHeadAttention
 from gnomon.audit.law import Evidence
-from gnomon.audit.laws.gnomon import small_law, within
+from gnomon.audit.laws.gnomon import make_evidence, small_law
 from gnomon.audit.laws.gnomon.caches import paddings
-from gnomon.audit.small import D_HEAD, D_MODEL, N_HEADS, SmallModel, joined
+from gnomon.audit.small import D_HEAD, D_MODEL, N_HEADS, SmallModel, flatten
 from gnomon.audit.target import NotApplicable
 from gnomon.errors import BadValue
 from gnomon.layout import Layout, sees, visible
@@ -79,7 +79,7 @@ def cases(s: SmallModel) -> Iterator[Case]:
             yield Case(name, at, k_at, s.causal, 3, softcap=1.5, sinks=sinks)
 
 
-def can(kernel: str, position: PositionEncoding, case: Case) -> bool:
+def supports(kernel: str, position: PositionEncoding, case: Case) -> bool:
     """Whether this kernel is meant for this case, as its docstring says."""
     dense = case.at.kind == case.k_at.kind == "dense"
     bare = position.acts != "score" and case.window is None and dense
@@ -133,10 +133,10 @@ def backward(s: SmallModel, position: PositionEncoding, case: Case, kernel: str 
         out = attend(q, k, v, position, case.at, case.k_at, **how, kernel=kernel)
         torch.autograd.backward((out * s.normal(*out.shape, stream=9)).sum())
     learned = (q, k, v, *position.parameters(), *(() if sinks is None else (sinks,)))
-    return joined(*(torch.zeros_like(x) if x.grad is None else x.grad for x in learned))
+    return flatten(*(torch.zeros_like(x) if x.grad is None else x.grad for x in learned))
 
 
-def compared(s: SmallModel, what: Callable[..., Float]) -> Evidence:
+def compare_kernels(s: SmallModel, what: Callable[..., Float]) -> Evidence:
     """All kernels on all cases against the dense one; those that work in blocks of queries must use several."""
     position = s.encoding()
     got: list[Float] = []
@@ -147,9 +147,9 @@ def compared(s: SmallModel, what: Callable[..., Float]) -> Evidence:
         got.append(what(s, position, case, None))
         few = 3 * B * heads * case.k_at.shape[1]
         with patch.object(fast, "BLOCK", few), patch.multiple(distances, STRETCH=3, CACHED=few):
-            got += [what(s, position, case, kernel) for kernel in FAST if can(kernel, position, case)]
+            got += [what(s, position, case, kernel) for kernel in FAST if supports(kernel, position, case)]
         want += [truth] * (len(got) - len(want))
-    return within(joined(*got), joined(*want))
+    return make_evidence(flatten(*got), flatten(*want))
 
 
 @small_law(
@@ -158,7 +158,7 @@ def compared(s: SmallModel, what: Callable[..., Float]) -> Evidence:
 )
 def every_kernel_is_dense_forward(s: SmallModel) -> Evidence:
     """Every kernel that may run gives the numbers of the dense definition, on every layout and window."""
-    return compared(s, forward)
+    return compare_kernels(s, forward)
 
 
 @small_law(
@@ -167,7 +167,7 @@ def every_kernel_is_dense_forward(s: SmallModel) -> Evidence:
 )
 def every_kernel_is_dense_backward(s: SmallModel) -> Evidence:
     """Every kernel that may run gives the gradients of the dense definition, for learned biases too."""
-    return compared(s, backward)
+    return compare_kernels(s, backward)
 
 
 @small_law(
@@ -185,7 +185,7 @@ def one_pair_is_one_entry(s: SmallModel) -> Evidence:
             bias = position.bias_tensor(at, k_at, N_HEADS)
             assert bias is not None
             want.append(bias.expand(B, -1, -1, -1))
-    return within(joined(*got), joined(*want))
+    return make_evidence(flatten(*got), flatten(*want))
 
 
 def pair_by_pair(position: PositionEncoding, at: Layout, k_at: Layout, case: Case) -> Float:
@@ -206,7 +206,7 @@ def pair_by_pair(position: PositionEncoding, at: Layout, k_at: Layout, case: Cas
     parts = [torch.vmap(mask)(*grid(B, n, m)).float()]
     if position.acts == "score":
         parts.append(torch.vmap(bias)(*grid(B, N_HEADS, n, m)))
-    return joined(*parts)
+    return flatten(*parts)
 
 
 @small_law(
@@ -219,17 +219,17 @@ def attention_is_its_equation(s: SmallModel) -> Evidence:
     if position.acts == "attention":
         raise NotApplicable(f"{position.name} defines the score itself")
     adorned = {"qk_norm": True, "softcap": 2.0, "sinks": True, "window": 3, "sink_tokens": 1}
-    both = [attention_of(s), attention_of(s, **adorned), attention_of(s, qk_norm="joint")]
+    both = [first_attention(s), first_attention(s, **adorned), first_attention(s, qk_norm="joint")]
     at = Layout.dense(1, 9)
     got = [attention(x, position, at=at, k_at=at) for attention in both]
     try:
-        want = [by_hand(attention, position, x) for attention in both]
+        want = [attend_by_hand(attention, position, x) for attention in both]
     except BadValue as no:  # numbers that hold for a stretch of positions only
         raise NotApplicable(str(no)) from no
-    return within(joined(*got), joined(*want))
+    return make_evidence(flatten(*got), flatten(*want))
 
 
-def by_hand(attention: MultiHeadAttention, position: PositionEncoding, x: Float) -> Float:
+def attend_by_hand(attention: MultiHeadAttention, position: PositionEncoding, x: Float) -> Float:
     """The attention of x (1, n, D), one score at a time."""
     n, settings = x.shape[1], attention.settings
     q, k, v = (w(x)[0] for w in (attention.q, attention.k, attention.v))
@@ -257,7 +257,7 @@ def by_hand(attention: MultiHeadAttention, position: PositionEncoding, x: Float)
     return attention.out(torch.cat(heads, -1).float())[None]
 
 
-def attention_of(s: SmallModel, **changes: Any) -> MultiHeadAttention:
+def first_attention(s: SmallModel, **changes: Any) -> MultiHeadAttention:
     """The first attention of the subject's model, two query heads to a key/value head."""
     found = [part for part in s.model(n_kv_heads=2, **changes).stack.modules() if isinstance(part, MultiHeadAttention)]
     return found[0]
@@ -290,7 +290,7 @@ def half_precision_keeps_far_biases(s: SmallModel) -> Evidence:
         got += [(x.double() / exact)[seen] for x in (plain, cast)]
         want += [torch.ones(2 * int(seen.sum()))]
         fault += [(rounded / exact)[seen]] * 2
-    return within(joined(*got), joined(*want), joined(*fault), slack=0.01)
+    return make_evidence(flatten(*got), flatten(*want), flatten(*fault), slack=0.01)
 
 
 @small_law(
@@ -305,16 +305,16 @@ def nothing_seen_is_0(s: SmallModel) -> Evidence:
     case = Case("blind", blind, at, s.causal, None)
     full = replace(case, at=at)
     for kernel in (None, "dense", "content", "blocked"):
-        if kernel is None or can(kernel, position, case):
+        if kernel is None or supports(kernel, position, case):
             q, k, v = (x.requires_grad_() for x in inputs(s, case))
             with torch.enable_grad():
                 beside = content(s, position, case)
                 out = attend(q, k, v, position, blind, at, causal=s.causal, kernel=kernel, content=beside)
                 torch.autograd.backward((out * s.normal(*out.shape, stream=9)).sum())
-            sent = joined(*(x.grad[1] for x in (q, k, v) if x.grad is not None))
+            sent = flatten(*(x.grad[1] for x in (q, k, v) if x.grad is not None))
             got += [out[1], sent, out[::2]]
             want += [torch.zeros_like(out[1]), torch.zeros_like(sent), forward(s, position, full, kernel)[::2]]
-    return within(joined(*got), joined(*want))
+    return make_evidence(flatten(*got), flatten(*want))
 
 
 @small_law(
@@ -327,13 +327,15 @@ def garbage_in_masked_slots(s: SmallModel) -> Evidence:
     for name in ("left", "right", "inside", "packed", "after padding"):
         case = Case(name, *layouts(s)[name], s.causal, None)
         for kernel in (None, "dense", "blocked"):
-            if kernel is None or can(kernel, position, case):
-                got += [with_garbage(s, position, case, kernel, x) for x in (float("nan"), 1e30)]
-                want += [with_garbage(s, position, case, kernel, 0.0)] * 2
-    return within(joined(*got), joined(*want))
+            if kernel is None or supports(kernel, position, case):
+                got += [attend_over_garbage(s, position, case, kernel, x) for x in (float("nan"), 1e30)]
+                want += [attend_over_garbage(s, position, case, kernel, 0.0)] * 2
+    return make_evidence(flatten(*got), flatten(*want))
 
 
-def with_garbage(s: SmallModel, position: PositionEncoding, case: Case, kernel: str | None, garbage: float) -> Float:
+def attend_over_garbage(
+    s: SmallModel, position: PositionEncoding, case: Case, kernel: str | None, garbage: float
+) -> Float:
     """Output at real tokens and all gradients, when padded slots of q, k and v hold `garbage`."""
     q, k, v = inputs(s, case)
     for x, where in ((q, case.at), (k, case.k_at), (v, case.k_at)):
@@ -346,7 +348,7 @@ def with_garbage(s: SmallModel, position: PositionEncoding, case: Case, kernel: 
         out = attend(q, k, v, position, case.at, case.k_at, causal=case.causal, kernel=kernel, content=beside)
         out = out.masked_fill(~case.at.real[:, None, :, None], 0.0)
         torch.autograd.backward((out * s.normal(*out.shape, stream=9)).sum())
-    return joined(out, *(x.grad for x in (q, k, v) if x.grad is not None))
+    return flatten(out, *(x.grad for x in (q, k, v) if x.grad is not None))
 
 
 @small_law(
@@ -365,7 +367,7 @@ def grouped_heads_are_copied_heads(s: SmallModel) -> Evidence:
         many = s.model(n_kv_heads=N_HEADS)
         many.load_state_dict(state)
         logits.append(many(ids))
-    return within(few(ids), *logits)
+    return make_evidence(few(ids), *logits)
 
 
-__all__ = ["Case", "can", "cases"]
+__all__ = ["Case", "cases", "supports"]

@@ -6,8 +6,8 @@ from functools import partial
 import torch
 
 from gnomon.audit.law import Evidence
-from gnomon.audit.laws.gnomon import small_law, within
-from gnomon.audit.small import N_HEADS, VOCAB, Logits, SmallModel, decode, joined
+from gnomon.audit.laws.gnomon import make_evidence, small_law
+from gnomon.audit.small import N_HEADS, VOCAB, Logits, SmallModel, decode, flatten
 from gnomon.audit.target import NotApplicable
 from gnomon.layout import Layout
 from gnomon.positions import PositionEncoding
@@ -29,7 +29,7 @@ def influence(model: Logits, ids: Int, at: Layout, slack: float = 0.0) -> Float:
     return (~same).any(-1).T.float()  # NaN is never the same
 
 
-def demanded(rule: Callable[[int, int], bool], n: int = T) -> Float:
+def matrix_of_rule(rule: Callable[[int, int], bool], n: int = T) -> Float:
     """(n, n) from a rule about i (who looks) and j (who is seen)."""
     return torch.tensor([[float(rule(i, j)) for j in range(n)] for i in range(n)])
 
@@ -58,26 +58,26 @@ def influence_is_visibility(s: SmallModel) -> Evidence:
         return decode(model, ids, [3, 1, 4, 2], model.cache())
 
     found = [
-        (reach(model, ids, dense), reached(s, behind)),
-        (reach(model, ids, Layout.packed([[4, 3, 3]])), reached(s, lambda i, j: doc[i] == doc[j] and behind(i, j))),
-        (reach(narrow, ids, dense), reached(s, near)),
-        (reach(narrow, ids, padded)[2:, 2:], reached(s, near, T - 2)),
+        (reach(model, ids, dense), reachable(s, behind)),
+        (reach(model, ids, Layout.packed([[4, 3, 3]])), reachable(s, lambda i, j: doc[i] == doc[j] and behind(i, j))),
+        (reach(narrow, ids, dense), reachable(s, near)),
+        (reach(narrow, ids, padded)[2:, 2:], reachable(s, near, T - 2)),
     ]
     if s.causal:
-        found.append((reach(in_chunks, ids, dense), reached(s, behind)))
+        found.append((reach(in_chunks, ids, dense), reachable(s, behind)))
         prefix = Layout.prefix(4, T)
-        found.append((reach(model, ids, prefix), reached(s, lambda i, j: j <= i or max(i, j) < 4)))
-    return within(joined(*(got for got, _ in found)), joined(*(want for _, want in found)), slack=0.0)
+        found.append((reach(model, ids, prefix), reachable(s, lambda i, j: j <= i or max(i, j) < 4)))
+    return make_evidence(flatten(*(got for got, _ in found)), flatten(*(want for _, want in found)), slack=0.0)
 
 
-def reached(s: SmallModel, rule: Callable[[int, int], bool], n: int = T) -> Float:
+def reachable(s: SmallModel, rule: Callable[[int, int], bool], n: int = T) -> Float:
     """(n, n) who reaches whom in two layers, if `rule` says who sees whom in one and no bias hides tokens for good."""
-    once, apart = demanded(rule, n), (torch.arange(n)[:, None] - torch.arange(n)).abs()
-    first, second = (once * heard(position)[apart] for position in (s.encoding(), s.encoding(second=True)))
+    once, apart = matrix_of_rule(rule, n), (torch.arange(n)[:, None] - torch.arange(n)).abs()
+    first, second = (once * audible_distances(position)[apart] for position in (s.encoding(), s.encoding(second=True)))
     return (second @ first > 0).float()
 
 
-def heard(position: PositionEncoding) -> Float:
+def audible_distances(position: PositionEncoding) -> Float:
     """(T): whether any head hears a token at each distance behind it."""
     at = Layout.dense(1, T)
     bias = position.bias_tensor(at.tokens(slice(T - 1, T)), at, N_HEADS) if position.acts == "score" else None
@@ -95,7 +95,7 @@ def permutation_equivariance_without_position(s: SmallModel) -> Evidence:
     model, ids, order = s.model(causal=False, window=None), s.ids(2, T), torch.randperm(T, generator=s.rng())
     seeing = s.model(causal=False, window=None, position="sinusoidal")
     fault = model(ids)[:, order] + (seeing(ids[:, order]) - seeing(ids)[:, order])
-    return within(model(ids[:, order]), model(ids)[:, order], fault)
+    return make_evidence(model(ids[:, order]), model(ids)[:, order], fault)
 
 
-__all__ = ["demanded", "influence", "influence_is_visibility", "permutation_equivariance_without_position"]
+__all__ = ["influence", "influence_is_visibility", "matrix_of_rule", "permutation_equivariance_without_position"]

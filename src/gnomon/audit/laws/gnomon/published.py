@@ -13,9 +13,9 @@ from typing import Any
 import torch
 
 from gnomon.audit.law import Evidence
-from gnomon.audit.laws.gnomon import small_law, within
-from gnomon.audit.laws.gnomon.encodings import FAR, row
-from gnomon.audit.small import D_HEAD, D_MODEL, SmallModel, joined
+from gnomon.audit.laws.gnomon import make_evidence, small_law
+from gnomon.audit.laws.gnomon.encodings import FAR, layout_at
+from gnomon.audit.small import D_HEAD, D_MODEL, SmallModel, flatten
 from gnomon.audit.target import NotApplicable
 from gnomon.layout import Layout
 from gnomon.positions import get
@@ -33,7 +33,7 @@ def as_published(s: SmallModel) -> Evidence:
     if s.spec.name not in FORMULAS:
         raise NotApplicable(f"no formula for {s.spec.name} is written down here")
     pairs = FORMULAS[s.spec.name](s)
-    return within(joined(*(got for got, _ in pairs)), joined(*(want for _, want in pairs)), slack=1e-6)
+    return make_evidence(flatten(*(got for got, _ in pairs)), flatten(*(want for _, want in pairs)), slack=1e-6)
 
 
 def _numbers(values: Any) -> Float:
@@ -51,7 +51,7 @@ def sinusoidal(s: SmallModel) -> list[Pair]:
     for table in ("interleaved", "concatenated", "tensor2tensor"):
         for d in (D_MODEL, 7, 2):
             position = get("sinusoidal", table=table).build(d_model=d)
-            got = position.vectors(row(torch.tensor([FAR])))
+            got = position.vectors(layout_at(torch.tensor([FAR])))
             assert got is not None
             want = []
             for p in FAR:
@@ -72,7 +72,7 @@ def rope(s: SmallModel) -> list[Pair]:
         for width in (d, d // 2):
             position = get("rope", pairing=pairing, rotary_dim=width).build(d_head=d)
             x = torch.linspace(-1, 1, d)
-            turn = position.prepare(row(torch.tensor([FAR])))
+            turn = position.prepare(layout_at(torch.tensor([FAR])))
             got = position.query(x.expand(1, 1, len(FAR), d), turn)[0, 0]
             want = []
             for p in FAR:
@@ -99,7 +99,7 @@ def alibi(s: SmallModel) -> list[Pair]:
         slopes = geometric(power) + geometric(2 * power)[::2][: n - power]
         for causal in (True, False):
             position = get("alibi").build(n_heads=n, causal=causal)
-            at = row(torch.tensor([[0, 1, 7, 2999, 3000]]))
+            at = layout_at(torch.tensor([[0, 1, 7, 2999, 3000]]))
             got = position.bias_tensor(at)
             assert got is not None
             pos = at.pos[0].tolist()

@@ -9,9 +9,9 @@ import torch
 
 from gnomon.attention import Memory
 from gnomon.audit.law import Evidence
-from gnomon.audit.laws.gnomon import small_law, within
+from gnomon.audit.laws.gnomon import make_evidence, small_law
 from gnomon.audit.laws.gnomon.caches import paddings
-from gnomon.audit.small import VOCAB, SmallModel, joined
+from gnomon.audit.small import VOCAB, SmallModel, flatten
 from gnomon.audit.source_model import DecoderOverSource
 from gnomon.audit.target import NotApplicable
 from gnomon.errors import BadValue
@@ -53,8 +53,8 @@ def a_source_is_read_both_ways(s: SmallModel) -> Evidence:
     before, after = model.encode(source), model.encode(other)
     target = s.ids(1, 4).expand(7, 4)
     got = [before.states != after.states, logits(model, target, before) != logits(model, target, after)]
-    reached = joined(*(changed.any(-1).float() for changed in got))
-    return within(reached, torch.ones_like(reached), slack=0.0)
+    reached = flatten(*(changed.any(-1).float() for changed in got))
+    return make_evidence(reached, torch.ones_like(reached), slack=0.0)
 
 
 @small_law(
@@ -72,7 +72,7 @@ def source_padding_gets_no_gradient(s: SmallModel) -> Evidence:
     sent = model.input.tokens.weight.grad
     assert sent is not None
     got = [sent[VOCAB - 1].abs().amax(), (sent[:-1].abs().amax() > 0).float()]
-    return within(torch.stack(got), torch.tensor([0.0, 1.0]), slack=0.0)
+    return make_evidence(torch.stack(got), torch.tensor([0.0, 1.0]), slack=0.0)
 
 
 @small_law(
@@ -90,7 +90,7 @@ def cross_attention_has_no_distance(s: SmallModel) -> Evidence:
     moved, stretched = replace(at, pos=at.pos + 37), replace(at, pos=at.pos * 2, kind="custom")
     got = logits(model, target, model.encode(source, moved))
     fault = logits(model, target, model.encode(source, stretched))
-    return within(got, logits(model, target, model.encode(source, at)), fault)
+    return make_evidence(got, logits(model, target, model.encode(source, at)), fault)
 
 
 __all__ = ["decoder", "sources"]

@@ -7,13 +7,13 @@ import torch
 from torch.nn import functional as F
 
 from gnomon.audit.law import Evidence
-from gnomon.audit.laws.gnomon import small_law, within
-from gnomon.audit.small import D_MODEL, VOCAB, SmallModel, joined
+from gnomon.audit.laws.gnomon import make_evidence, small_law
+from gnomon.audit.small import D_MODEL, VOCAB, SmallModel, flatten
 from gnomon.models import DecoderOnly
 from gnomon.shapes import Float
 
 
-def treated(s: SmallModel) -> Iterator[DecoderOnly]:
+def treatments(s: SmallModel) -> Iterator[DecoderOnly]:
     """A tied model after each treatment that is known to cut ties."""
     yield s.model(tied=True, embed_scale="sqrt")  # which the head knows nothing of
     yield copy.deepcopy(s.model(tied=True))
@@ -49,14 +49,14 @@ def logits_of(model: DecoderOnly, h: Float) -> Float:
 def the_head_reads_the_table(s: SmallModel) -> Evidence:
     """After copying, loading, assigning, casting or resizing, logits are h E^T, with a scale of their own."""
     got, want = [], []
-    for model in treated(s):
+    for model in treatments(s):
         head = model.over_vocabulary
         assert head is not None
         h = s.normal(1, 2, D_MODEL).to(model.input.tokens.weight.dtype)
         model.input.tokens.weight.add_(s.normal(*model.input.tokens.weight.shape, stream=1))
         got.append(head(h).float())
         want.append(logits_of(model, h).float())
-    return within(joined(*got), joined(*want))
+    return make_evidence(flatten(*got), flatten(*want))
 
 
 @small_law(
@@ -79,4 +79,4 @@ def the_padding_row_stays_zero(s: SmallModel) -> Evidence:
         got.append(model.input.tokens.weight[3].clone())
     others = model.input.tokens.weight[[*range(3), *range(4, VOCAB + 3)]].abs().amin(1)
     zero = torch.zeros(D_MODEL)
-    return within(joined(*got, (others > 0).float()), joined(*[zero] * 6, torch.ones(VOCAB + 2)), slack=0.0)
+    return make_evidence(flatten(*got, (others > 0).float()), flatten(*[zero] * 6, torch.ones(VOCAB + 2)), slack=0.0)

@@ -8,7 +8,7 @@ from typing import Any
 from gnomon.checkpoints.gguf.experts import read_experts, write_experts
 from gnomon.checkpoints.gguf.family import Family
 from gnomon.checkpoints.gguf.keys import Keys
-from gnomon.checkpoints.gguf.rope import truncated
+from gnomon.checkpoints.gguf.rope import with_truncation
 from gnomon.models import ModelConfig
 
 FIXED = {
@@ -21,7 +21,7 @@ def read(keys: Keys, found: Mapping[str, Any]) -> dict[str, Any]:
     """Layers with a window, from the first on."""
     window = keys.get("attention.sliding_window", int)
     windows = [None if n % 2 else window for n in range(found["n_layers"])]
-    position = truncated(found["position"], False)
+    position = with_truncation(found["position"], False)
     return {"window": windows, "position": position, **read_experts(keys, found, normalised=True, router_bias=True)}
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from gnomon.checkpoints.hf.families.llama import is_sliding, one_or_list, one_window, sliding_keys, width
 from gnomon.checkpoints.hf.families.llama import read as read_llama
 from gnomon.checkpoints.hf.families.llama import write as write_llama
-from gnomon.checkpoints.hf.families.olmo2 import behind
+from gnomon.checkpoints.hf.families.olmo2 import norms_behind
 from gnomon.checkpoints.hf.keys import LAYERS, Keys
 from gnomon.checkpoints.hf.rope import ROTARY, read_rope
 from gnomon.errors import BadInput
@@ -40,6 +40,6 @@ def write(c: ModelConfig) -> dict[str, Any]:
     return write_llama(c, "exaone4", "Exaone4ForCausalLM", ROTARY["exaone4"], **config)
 
 
-FAMILY = behind("exaone4", read, write)
+FAMILY = norms_behind("exaone4", read, write)
 
 __all__ = ["FAMILY"]

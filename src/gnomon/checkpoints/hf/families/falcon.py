@@ -45,7 +45,7 @@ def read(keys: Keys) -> ModelConfig:
     return ModelConfig(
         vocab_size=keys.size("vocab_size"), d_model=d_model, n_heads=n_heads, n_kv_heads=_shared(keys, n_heads, newer),
         n_layers=keys.size("num_hidden_layers", "n_layer", most=LAYERS), position=position,
-        residual=_wired(keys, newer),
+        residual=_residual(keys, newer),
         d_ff=keys.size("ffn_hidden_size", default=None) or 4 * d_model, bias=bias,
         max_positions=keys.size("max_position_embeddings", default=2048),
         activation=keys.word("activation", ACTIVATIONS, "gelu"), norm_eps=keys.get("layer_norm_epsilon", float, 1e-5),
@@ -66,7 +66,7 @@ def _shared(keys: Keys, n_heads: int, newer: bool) -> int:
     return 1 if one else n_heads
 
 
-def _wired(keys: Keys, newer: bool) -> Any:
+def _residual(keys: Keys, newer: bool) -> Any:
     """How the sublayers and their norms stand to each other."""
     if newer:
         keys.must("parallel_attn", True)

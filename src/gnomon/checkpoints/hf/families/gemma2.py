@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gnomon.checkpoints.hf.families.gemma3_text import WINDOW, both_sides, score_scale, whole_number
+from gnomon.checkpoints.hf.families.gemma3_text import WINDOW, as_whole_number, both_sides, score_scale
 from gnomon.checkpoints.hf.families.llama import is_sliding, one_window, sizes, sliding_keys, width
 from gnomon.checkpoints.hf.families.llama import write as write_llama
 from gnomon.checkpoints.hf.family import ACTIVATIONS
@@ -47,7 +47,7 @@ def write(c: ModelConfig) -> dict[str, Any]:
     config = write_llama(
         c, "gemma2", "Gemma2ForCausalLM", ROTARY["gemma2"], attention_bias=bool(c.qkv_bias),
         sliding_window=sliding["sliding_window"] or WINDOW, layer_types=sliding["layer_types"],
-        query_pre_attn_scalar=whole_number(round(scale**-2, 6)), attn_logit_softcapping=c.softcap,
+        query_pre_attn_scalar=as_whole_number(round(scale**-2, 6)), attn_logit_softcapping=c.softcap,
         final_logit_softcapping=c.head_softcap,
     )  # fmt: skip
     return config | {"hidden_activation": config.pop("hidden_act")}

@@ -76,7 +76,7 @@ def ropes(keys: Keys, d_head: int, near_as: Rotary, far_as: Rotary) -> tuple[Spe
     return near, read_rope(keys, d_head, far_as, parts)
 
 
-def whole_number(x: float) -> int | float:
+def as_whole_number(x: float) -> int | float:
     return int(x) if x == int(x) else x  # that library takes a whole number there
 
 
@@ -92,7 +92,7 @@ def write(c: ModelConfig) -> dict[str, Any]:
         "num_attention_heads": c.n_heads, "num_key_value_heads": c.n_kv_heads, "head_dim": d_head,
         "hidden_activation": activation_name(c.activation), "rms_norm_eps": c.norm_eps,
         "initializer_range": c.init_std, "attention_dropout": c.dropout, "attention_bias": bool(c.qkv_bias),
-        "tie_word_embeddings": c.tied, "query_pre_attn_scalar": whole_number(round(scale**-2, 6)),
+        "tie_word_embeddings": c.tied, "query_pre_attn_scalar": as_whole_number(round(scale**-2, 6)),
         "sliding_window": sliding["sliding_window"] or WINDOW, "layer_types": sliding["layer_types"],
         "rope_local_base_freq": write_rope(near, d_head, None, NEAR)["rope_theta"],
         **write_rope(far, d_head, c.max_positions, FAR),

@@ -16,7 +16,7 @@ from gnomon.checkpoints.hf.families.llama import (
     width,
     write,
 )  # fmt: skip
-from gnomon.checkpoints.hf.families.mixtral import COUNT, FFN, experts_of, only
+from gnomon.checkpoints.hf.families.mixtral import COUNT, FFN, check_experts, experts_of
 from gnomon.checkpoints.hf.family import Family, lines
 from gnomon.checkpoints.hf.keys import LAYERS, Keys
 from gnomon.checkpoints.hf.rope import LENGTH, ROTARY
@@ -64,7 +64,7 @@ def _check(keys: Keys) -> None:
 def write_config(c: ModelConfig) -> dict[str, Any]:
     """As gpt-oss."""
     experts, sliding = experts_of(c), sliding_keys(c)
-    only(c, normalised=True, router_bias=True)
+    check_experts(c, normalised=True, router_bias=True)
     del sliding["use_sliding_window"]
     sliding["sliding_window"] = sliding["sliding_window"] or WINDOW  # of which that library always builds a mask
     told = write(

@@ -81,7 +81,7 @@ def read_llama(keys: Keys) -> ModelConfig:
     )
 
 
-def upper_windows(keys: Keys) -> Window:
+def windows_above(keys: Keys) -> Window:
     """A window in the layers from max_window_layers on."""
     first = keys.get("max_window_layers", int, 28)
     return windows(keys, [n >= first for n in range(keys.size("num_hidden_layers", most=LAYERS))])

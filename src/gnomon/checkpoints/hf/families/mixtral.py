@@ -28,7 +28,7 @@ def read_config(keys: Keys) -> ModelConfig:
 def write_config(c: ModelConfig) -> dict[str, Any]:
     """As Mixtral."""
     experts = experts_of(c)
-    only(c, normalised=True)
+    check_experts(c, normalised=True)
     return write(
         c, "mixtral", "MixtralForCausalLM", ROTARY["mixtral"], sliding_window=c.windows(1)[0],
         num_local_experts=experts.n_experts, num_experts_per_tok=experts.top_k, intermediate_size=experts.d_ff,
@@ -42,7 +42,7 @@ def experts_of(c: ModelConfig) -> Experts:
     return c.mixture
 
 
-def only(c: ModelConfig, **settings: Any) -> None:
+def check_experts(c: ModelConfig, **settings: Any) -> None:
     """BadValue for experts with other settings than a family's words for them and these."""
     experts = experts_of(c)
     for name, value in {"router_bias": False, "shared": 0, "dense_layers": (), **settings}.items():
@@ -50,7 +50,7 @@ def only(c: ModelConfig, **settings: Any) -> None:
             raise BadValue(f"experts.{name} = {getattr(experts, name)}: in the family it is {value}")
 
 
-def with_experts(name: str, read: Any, write: Any, router: str, expert: tuple[str, str, str]) -> Family:
+def experts_family(name: str, read: Any, write: Any, router: str, expert: tuple[str, str, str]) -> Family:
     """A Llama with experts: the names of the router, and of an expert's gate, its way up and its way down."""
     shared, block = "shared_expert", router.rpartition(".")[0]
     table = lines(
@@ -69,6 +69,6 @@ def with_experts(name: str, read: Any, write: Any, router: str, expert: tuple[st
     return Family(name, read, write, table, prefix="model.", twins=TWINS, harmless=(INV_FREQ,))
 
 
-FAMILY = with_experts("mixtral", read_config, write_config, "block_sparse_moe.gate", ("w1", "w3", "w2"))
+FAMILY = experts_family("mixtral", read_config, write_config, "block_sparse_moe.gate", ("w1", "w3", "w2"))
 
 __all__ = ["FAMILY"]

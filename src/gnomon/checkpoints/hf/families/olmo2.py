@@ -24,7 +24,7 @@ def write(c: ModelConfig) -> dict[str, Any]:
     return write_llama(c, "olmo2", "Olmo2ForCausalLM", ROTARY["olmo2"], attention_bias=bool(c.qkv_bias))
 
 
-def behind(name: str, read: Any, write: Any) -> Family:
+def norms_behind(name: str, read: Any, write: Any) -> Family:
     """A family with norms behind each sublayer, and Llama's names otherwise."""
     table = lines(
         ENDS, ATTENTION, FEED_FORWARD,
@@ -34,6 +34,6 @@ def behind(name: str, read: Any, write: Any) -> Family:
     return Family(name, read, write, table, prefix="model.", twins=TWINS, harmless=(INV_FREQ,))
 
 
-FAMILY = behind("olmo2", read, write)
+FAMILY = norms_behind("olmo2", read, write)
 
 __all__ = ["FAMILY"]

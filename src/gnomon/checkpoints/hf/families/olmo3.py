@@ -7,7 +7,7 @@ from gnomon.checkpoints.hf.families.gemma3_text import near_and_far, ropes
 from gnomon.checkpoints.hf.families.llama import is_sliding, one_or_list, one_window, sliding_keys, width
 from gnomon.checkpoints.hf.families.llama import read as read_llama
 from gnomon.checkpoints.hf.families.llama import write as write_llama
-from gnomon.checkpoints.hf.families.olmo2 import behind
+from gnomon.checkpoints.hf.families.olmo2 import norms_behind
 from gnomon.checkpoints.hf.keys import LAYERS, Keys
 from gnomon.checkpoints.hf.rope import ROTARY
 from gnomon.errors import BadInput
@@ -44,6 +44,6 @@ def write(c: ModelConfig) -> dict[str, Any]:
     )  # fmt: skip
 
 
-FAMILY = behind("olmo3", read, write)
+FAMILY = norms_behind("olmo3", read, write)
 
 __all__ = ["FAMILY"]

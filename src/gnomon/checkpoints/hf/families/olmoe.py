@@ -4,7 +4,7 @@ from typing import Any
 
 from gnomon.blocks import Experts
 from gnomon.checkpoints.hf.families.llama import read, width, write
-from gnomon.checkpoints.hf.families.mixtral import COUNT, experts_of, only, with_experts
+from gnomon.checkpoints.hf.families.mixtral import COUNT, check_experts, experts_family, experts_of
 from gnomon.checkpoints.hf.families.qwen2_moe import NAMES
 from gnomon.checkpoints.hf.keys import Keys
 from gnomon.checkpoints.hf.rope import ROTARY
@@ -27,7 +27,7 @@ def read_config(keys: Keys) -> ModelConfig:
 def write_config(c: ModelConfig) -> dict[str, Any]:
     """As OLMoE."""
     experts = experts_of(c)
-    only(c)
+    check_experts(c)
     return write(
         c, "olmoe", "OlmoeForCausalLM", ROTARY["olmoe"], attention_bias=bool(c.qkv_bias),
         num_experts=experts.n_experts, num_experts_per_tok=experts.top_k, norm_topk_prob=experts.normalised,
@@ -35,6 +35,6 @@ def write_config(c: ModelConfig) -> dict[str, Any]:
     )  # fmt: skip
 
 
-FAMILY = with_experts("olmoe", read_config, write_config, "mlp.gate", NAMES)
+FAMILY = experts_family("olmoe", read_config, write_config, "mlp.gate", NAMES)
 
 __all__ = ["FAMILY"]

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gnomon.checkpoints.hf.families.llama import read, relative, sliding_keys, upper_windows, width, write
+from gnomon.checkpoints.hf.families.llama import read, relative, sliding_keys, width, windows_above, write
 from gnomon.checkpoints.hf.keys import Keys
 from gnomon.checkpoints.hf.rope import ROTARY
 from gnomon.models import ModelConfig
@@ -11,7 +11,7 @@ from gnomon.models import ModelConfig
 def read_config(keys: Keys) -> ModelConfig:
     """Biases on q, k and v only."""
     keys.must("use_mrope", False)
-    return read(keys, ROTARY["qwen2"], width(keys), window=upper_windows(keys), qkv_bias=True, out_bias=False)
+    return read(keys, ROTARY["qwen2"], width(keys), window=windows_above(keys), qkv_bias=True, out_bias=False)
 
 
 def write_config(c: ModelConfig) -> dict[str, Any]:

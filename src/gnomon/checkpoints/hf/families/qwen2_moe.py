@@ -4,7 +4,7 @@ from typing import Any
 
 from gnomon.blocks import Experts
 from gnomon.checkpoints.hf.families.llama import read, sliding_keys, width, windows, write
-from gnomon.checkpoints.hf.families.mixtral import COUNT, experts_of, only, with_experts
+from gnomon.checkpoints.hf.families.mixtral import COUNT, check_experts, experts_family, experts_of
 from gnomon.checkpoints.hf.keys import LAYERS, SEQUENCE, Keys
 from gnomon.checkpoints.hf.rope import ROTARY
 from gnomon.errors import BadInput
@@ -16,14 +16,14 @@ NAMES = ("gate_proj", "up_proj", "down_proj")
 
 def read_config(keys: Keys) -> ModelConfig:
     """The shared network has a gate."""
-    experts = sparse(keys, top_k=4, shared=keys.size("shared_expert_intermediate_size"), shared_gate=True)
+    experts = is_sparse(keys, top_k=4, shared=keys.size("shared_expert_intermediate_size"), shared_gate=True)
     bias = keys.get("qkv_bias", bool, True)
     return read(
         keys, ROTARY["qwen2_moe"], width(keys), window=_windows(keys), qkv_bias=bias, out_bias=False, experts=experts
     )
 
 
-def sparse(keys: Keys, top_k: int, **more: Any) -> Experts:
+def is_sparse(keys: Keys, top_k: int, **more: Any) -> Experts:
     """The experts of a config of this kind: layers without any are listed, or all but every decoder_sparse_step-th."""
     n_layers, every = keys.size("num_hidden_layers", most=LAYERS), keys.size("decoder_sparse_step", default=1)
     listed: list[Any] = keys.get("mlp_only_layers", SEQUENCE, None) or []
@@ -42,7 +42,7 @@ def _windows(keys: Keys) -> Window:
     return windows(keys, [n % 2 == 0 and n < first for n in range(n_layers)])
 
 
-def said(c: ModelConfig) -> dict[str, Any]:
+def experts_keys(c: ModelConfig) -> dict[str, Any]:
     """The keys of experts of this kind."""
     experts = experts_of(c)
     return {
@@ -55,13 +55,13 @@ def said(c: ModelConfig) -> dict[str, Any]:
 def write_config(c: ModelConfig) -> dict[str, Any]:
     """As Qwen2-MoE."""
     experts = experts_of(c)
-    only(c, **{name: getattr(experts, name) for name in ("dense_layers", "shared")}, shared_gate=True)
+    check_experts(c, **{name: getattr(experts, name) for name in ("dense_layers", "shared")}, shared_gate=True)
     return write(
-        c, "qwen2_moe", "Qwen2MoeForCausalLM", ROTARY["qwen2_moe"], **sliding_keys(c), **said(c),
+        c, "qwen2_moe", "Qwen2MoeForCausalLM", ROTARY["qwen2_moe"], **sliding_keys(c), **experts_keys(c),
         shared_expert_intermediate_size=experts.shared, qkv_bias=bool(c.qkv_bias),
     )  # fmt: skip
 
 
-FAMILY = with_experts("qwen2_moe", read_config, write_config, "mlp.gate", NAMES)
+FAMILY = experts_family("qwen2_moe", read_config, write_config, "mlp.gate", NAMES)
 
 __all__ = ["FAMILY"]

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gnomon.checkpoints.hf.families.llama import read, relative, sliding_keys, upper_windows, width, write
+from gnomon.checkpoints.hf.families.llama import read, relative, sliding_keys, width, windows_above, write
 from gnomon.checkpoints.hf.keys import Keys
 from gnomon.checkpoints.hf.rope import ROTARY
 from gnomon.models import ModelConfig
@@ -11,7 +11,7 @@ from gnomon.models import ModelConfig
 def read_config(keys: Keys) -> ModelConfig:
     """A norm on q and k instead of biases."""
     bias = keys.get("attention_bias", bool, False)
-    settings: dict[str, Any] = {"window": upper_windows(keys), "qk_norm": True, "qkv_bias": bias, "out_bias": bias}
+    settings: dict[str, Any] = {"window": windows_above(keys), "qk_norm": True, "qkv_bias": bias, "out_bias": bias}
     return read(keys, ROTARY["qwen3"], width(keys, 128), **settings)
 
 
