@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from gnomon.errors import BadValue, checked, unknown
+from gnomon.errors import BadValue, check_arguments, unknown
 from gnomon.explorer.shelf import Shelf
 from gnomon.models import Model
 
@@ -29,7 +29,7 @@ TOKENS = 1024  #: of a text that is traced
 
 def question(function: F) -> F:
     """Let pages ask this function by its name."""
-    QUESTIONS[function.__name__] = checked(function)
+    QUESTIONS[function.__name__] = check_arguments(function)
     return function
 
 
