@@ -5,10 +5,10 @@ export type Value = string | number | boolean;
 export type State = Record<string, Value>;
 
 export const place = $state<{ panel: string; visit: number }>({ panel: "", visit: 0 });
-let written = "";
+let written: string | null = null;
 
 /** Read the address again, and whenever it changes by other hands than ours. */
-export function follow(): () => void {
+export function follow(): void {
   const read = () => {
     if (location.hash === written) return;
     written = location.hash;
@@ -20,7 +20,6 @@ export function follow(): () => void {
   };
   read();
   addEventListener("hashchange", read);
-  return () => removeEventListener("hashchange", read);
 }
 
 /** The address of a panel in a state. */

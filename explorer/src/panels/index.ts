@@ -1,6 +1,10 @@
 /** Every panel, in the order of the menu: its name in the address, its group, its title, its component. */
 import type { Component } from "svelte";
 import { texts, type Texts } from "../lib/words.svelte";
+import Biases from "./biases/Biases.svelte";
+import biases from "./biases/texts.json";
+import Rotary from "./rotary/Rotary.svelte";
+import rotary from "./rotary/texts.json";
 import Sinusoid from "./sinusoid/Sinusoid.svelte";
 import sinusoid from "./sinusoid/texts.json";
 
@@ -12,4 +16,8 @@ function entry(name: string, group: Group, component: Component, catalogue: Text
   return { name, group, component, title: () => t("title") };
 }
 
-export const PANELS: Entry[] = [entry("sinusoid", "group_encodings", Sinusoid, sinusoid)];
+export const PANELS: Entry[] = [
+  entry("sinusoid", "group_encodings", Sinusoid, sinusoid),
+  entry("rotary", "group_encodings", Rotary, rotary),
+  entry("biases", "group_encodings", Biases, biases),
+];
