@@ -29,11 +29,6 @@ def test_a_batch_has_at_least_as_many_rows_as_pieces():
         TrainConfig(batch_size=2, accumulate=3)
 
 
-def test_float16_is_refused_with_the_way_out():
-    with pytest.raises(BadValue, match="bfloat16"):
-        TrainConfig(dtype="float16")
-
-
 def test_what_leaves_it_the_same_run_may_change():
     config = TrainConfig()
     assert config.with_changes(steps=9, save_every=None) == replace(config, steps=9, save_every=None)

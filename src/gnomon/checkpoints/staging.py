@@ -42,7 +42,7 @@ def draft(folder: str | Path) -> Iterator[Path]:
             files = [path for path in new.rglob("*") if path.is_file()]
             for path in files:
                 _reach_the_disk(path)
-            for path in sorted(files, key=lambda path: path.name == WEIGHTS):
+            for path in sorted(files, key=lambda path: path == new / WEIGHTS):
                 target = folder / path.relative_to(new)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 os.replace(path, target)

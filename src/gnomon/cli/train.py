@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import click
 
@@ -26,6 +26,8 @@ from gnomon.errors import BadInput, BadValue
 from gnomon.glossary import translate, words
 
 if TYPE_CHECKING:
+    import torch
+
     from gnomon.cli.config import Resolved
     from gnomon.cli.train_settings import TrainSettings
     from gnomon.models import Model
@@ -38,7 +40,9 @@ FLAGS = {
     "source": "{task}.source", "target": "{task}.target",
     "tokenizer": "tokenizer", "vocab_size": "vocab_size", "preset": "preset", "position": "position.name",
     "steps": "train.steps", "batch_size": "train.batch_size", "length": "train.length", "lr": "train.lr",
-    "seed": "train.seed", "dtype": "train.dtype",
+    "seed": "train.seed", "dtype": "train.dtype", "optimizer": "train.optimizer", "schedule": "train.schedule",
+    "save_minutes": "train.save_minutes", "keep": "train.keep", "keep_best": "train.keep_best",
+    "workers": "train.workers", "parallel": "train.parallel",
 }  # fmt: skip
 
 
@@ -60,6 +64,13 @@ FLAGS = {
 @click.option("--batch-size", type=int, help="Rows a step.  [default: 16, or the task's]")
 @click.option("--length", type=int, help="Tokens a row.  [default: 64, or the task's]")
 @click.option("--lr", type=float, help="Highest learning rate.  [default: 0.003; gpt2-small 0.0006; or the task's]")
+@click.option("--schedule", help="How the learning rate falls: cosine, linear or wsd.  [default: cosine]")
+@click.option("--optimizer", help="adamw, or muon for the matrices.  [default: adamw]")
+@click.option("--save-minutes", type=float, help="Save when so many minutes have passed, besides every 500 steps.")
+@click.option("--keep", type=int, help="Saves to keep, older ones in checkpoints/.  [default: 1]")
+@click.option("--keep-best", is_flag=True, help="Keep the model of the least held-out loss in best/.")
+@click.option("--workers", type=int, help="Processes that make batches ahead.  [default: 0]")
+@click.option("--parallel", help="Under torchrun: ddp, or fsdp to share the weights.  [default: ddp]")
 @seed_option
 @device_option
 @dtype_option
@@ -92,13 +103,15 @@ def command(
     --resume RUN goes on as if nothing had happened. Every setting can be given as --set train.warmup=200,
     --set model.d_model=256 (gnomon settings lists those of a model) or --set position.base=1e6, or under the same names
     in a TOML file. With --task it learns something else than a text. --from MODEL fine-tunes a model instead of a new
-    one, for example one that gnomon retrofit made.
+    one, for example one that gnomon retrofit made. Several processes train one model under torchrun:
+    torchrun --nproc-per-node=2 -m gnomon train SOURCES -o RUN.
     """
     from gnomon.cli.config import resolve_config
-    from gnomon.cli.train_settings import chosen_kind, complete_settings, settings_of
-    from gnomon.device import set_threads
+    from gnomon.cli.train_settings import chosen_kind, settings_of, complete_settings
+    from gnomon.device import resolve_device, set_threads
     from gnomon.tasks import saved_kind
     from gnomon.train import read_state
+    from gnomon.train.ranks import Ranks, process_group
 
     if task == "list":
         click.echo(_kinds(lang))
@@ -113,21 +126,30 @@ def command(
     else:
         kind = type(saved_kind(read_state(resume), resume))
     resolved = resolve_config(settings_of(kind), config_file, settings, _flags(ctx, kind))
-    if resume is None:
-        report = _start(
-            complete_settings(resolved),
-            output,
-            device,
-            quiet,
-            lang,
-            None if begin is None else _load_start(begin, resolved),
-        )
-    else:
-        report = _resume(resume, resolved, device, quiet, lang)
-    if as_json:
+    with process_group(resolve_device(device)) as where:
+        first = Ranks.here().first
+        quiet = quiet or not first
+        if resume is not None:
+            report = _resume(resume, resolved, where, quiet, lang)
+        elif _has_begun(output):
+            report = _resume(output, None, where, quiet, lang)
+        else:
+            model = None if begin is None else _load_start(begin, resolved)
+            report = _start(complete_settings(resolved), output, where, quiet, lang, model)
+    if first and as_json:
         print_json(_as_json(report))
-    else:
+    elif first:
         click.echo(_text(report, import_arguments(ctx), lang))
+
+
+def _has_begun(output: Path | None) -> TypeGuard[Path]:
+    """Whether torchrun started us again and the run folder holds a state. BadValue where it could not be found then."""
+    from gnomon.checkpoints.native import WEIGHTS
+    from gnomon.train.ranks import launched, restarted
+
+    if launched() and output is None:
+        raise BadValue("under torchrun name the run folder, so that all processes use the same one: --output RUN")
+    return restarted() and output is not None and (output / WEIGHTS).is_file()
 
 
 def _flags(ctx: click.Context, kind: "type[Kind]") -> dict[str, object]:
@@ -162,16 +184,21 @@ def _load_start(source: str, resolved: "Resolved[TrainSettings]") -> "Model":
 
 
 def _start(
-    settings: "TrainSettings", output: Path | None, device: str, quiet: bool, lang: str, begun: "Model | None" = None
+    settings: "TrainSettings",
+    output: Path | None,
+    where: "torch.device",
+    quiet: bool,
+    lang: str,
+    begun: "Model | None" = None,
 ) -> "TrainReport":
     from gnomon.cli.train_settings import free_folder, make_model, make_tokenizer
-    from gnomon.device import resolve_device
     from gnomon.train import train
     from gnomon.train.folder import new_folder
+    from gnomon.train.loop import ours
+    from gnomon.train.ranks import Ranks
 
-    where = resolve_device(device)
     kind = settings.kind
-    with new_folder(output or free_folder(settings)) as folder:  # ours before the data are read, which takes time
+    with ours(output or free_folder(settings), new_folder) as folder:  # before the data are read, which takes time
         _tell(translate(kind.describe(), lang), quiet)
         tokenizer = make_tokenizer(settings) if begun is None or begun.tokenizer is None else begun.tokenizer
         model = make_model(settings, tokenizer, where) if begun is None else begun.to(where)
@@ -179,42 +206,58 @@ def _start(
         name = model.architecture if begun is not None or settings.preset is None else settings.preset
         sizes = {"size": size, "tokens": tokenizer.vocab_size, "kind": tokenizer.kind}
         _tell(words("train", lang)("model", name=name, folder=folder, **sizes), quiet)
-        task = kind.task(tokenizer, settings.train, quiet)
+        with Ranks.here().first_alone():
+            task = kind.task(tokenizer, settings.train, quiet)
         origin = {"preset": settings.preset, **kind.to_state()}
         with _explain_interrupt(folder, lang):
             return train(model, task, settings.train, folder, origin=origin, quiet=quiet, lang=lang)
 
 
-def _resume(folder: Path, resolved: "Resolved[TrainSettings]", device: str, quiet: bool, lang: str) -> "TrainReport":
+def _resume(
+    folder: Path, resolved: "Resolved[TrainSettings] | None", where: "torch.device", quiet: bool, lang: str
+) -> "TrainReport":
+    """Resume a run; without settings to change where torchrun started it again."""
     from gnomon.data import Tokenizer
     from gnomon.tasks import saved_kind
     from gnomon.train import read_state, resume
     from gnomon.train.folder import old_folder
+    from gnomon.train.loop import ours
+    from gnomon.train.ranks import Ranks
 
-    for key in resolved.origins:
-        if not key.startswith("train."):
-            raise BadValue(f"{key} belongs to the run in {folder} and stays as it is: leave it out, or start a new run")
-    given = {key.removeprefix("train."): key for key in resolved.origins}
-    changes = {name: getattr(resolved.config.train, name) for name in given}
-    with old_folder(folder):
+    changes = {} if resolved is None else _changes(folder, resolved)
+    with ours(folder, old_folder):
         state = read_state(folder)
         config = state.config.with_changes(**changes)
-        task = saved_kind(state, folder).task(Tokenizer.load(folder), config, quiet)
+        with Ranks.here().first_alone():
+            task = saved_kind(state, folder).task(Tokenizer.load(folder), config, quiet)
         _tell(words("train", lang)("step_of", folder=folder, step=state.step, steps=config.steps), quiet)
         with _explain_interrupt(folder, lang):
-            return resume(folder, task, device=device, changes=changes, quiet=quiet, lang=lang)
+            return resume(folder, task, device=where, changes=changes, quiet=quiet, lang=lang)
+
+
+def _changes(folder: Path, resolved: "Resolved[TrainSettings]") -> dict[str, Any]:
+    """The settings of training that were typed; BadValue for others, which belong to the run."""
+    if others := [key for key in resolved.origins if not key.startswith("train.")]:
+        belong, stay, them = ("belongs", "stays as it is", "it") if len(others) == 1 else ("belong", "stay", "them")
+        raise BadValue(
+            f"{', '.join(others)} {belong} to the run in {folder} and {stay}: leave {them} out, or start a new run"
+        )
+    names = [key.removeprefix("train.") for key in resolved.origins]
+    return {name: getattr(resolved.config.train, name) for name in names}
 
 
 @contextmanager
 def _explain_interrupt(folder: Path, lang: str) -> Iterator[None]:
     """Tell a user who interrupts how to resume."""
+    from gnomon.train.ranks import Ranks
+
     try:
         yield
     except KeyboardInterrupt:
         again = import_arguments(click.get_current_context())
         command = f"gnomon train --resume {shlex.quote(str(folder))}{again}"
         with suppress(OSError):  # the terminal may be what ended it
-            click.echo(words("train", lang)("go_on", command=command), err=True)
+            _tell(words("train", lang)("go_on", command=command), not Ranks.here().first)
         raise
 
 

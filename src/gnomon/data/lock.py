@@ -28,7 +28,7 @@ if sys.platform != "win32":
 LOCK = ".lock"
 BEAT, SILENT = 20.0, 120.0  # seconds
 
-_held: set[tuple[int, int, str]] = set()  # process, thread, folder
+_held: dict[tuple[int, int, str], int] = {}  # process, thread, folder: the open lock file
 
 
 @contextmanager
@@ -50,11 +50,11 @@ def lock_folder(folder: str | Path) -> Iterator[Path]:
         raise BadInput(f"cannot write {folder}: {error.strerror or error}; nothing was changed there") from error
     ended = threading.Event()
     threading.Thread(target=_keep_alive, args=(folder / LOCK, ended), daemon=True).start()
-    _held.add(key)
+    _held[key] = file
     try:
         yield folder
     finally:
-        _held.discard(key)
+        del _held[key]
         ended.set()
         _release(folder / LOCK, file)
         for path in made:
@@ -82,6 +82,12 @@ def hold(file: int) -> bool | None:
     except OSError:
         return None
     return True
+
+
+def let_go() -> None:
+    """In a process that was forked: close the lock files of its parent, which alone shall keep them locked."""
+    for key in [key for key in _held if key[0] != os.getpid()]:
+        os.close(_held.pop(key))
 
 
 def _take(folder: Path) -> int:
@@ -162,4 +168,4 @@ def _release(path: Path, file: int) -> None:
         path.unlink(missing_ok=True)
 
 
-__all__ = ["BEAT", "LOCK", "SILENT", "check_name", "hold", "lock_folder"]
+__all__ = ["BEAT", "LOCK", "SILENT", "check_name", "hold", "let_go", "lock_folder"]

@@ -17,7 +17,7 @@ from gnomon.stored import check_whole
 
 PLAIN = (bool, int, float, str, type(None), torch.dtype)
 #: settings that change no logits: of training, and of how new rows are drawn
-UNSEEN = {"training", "p", "dropout", "std", "inplace"}
+UNSEEN = {"training", "p", "dropout", "std", "inplace", "gradient_checkpointing"}
 MOST = 6  # differences that an error lists
 
 

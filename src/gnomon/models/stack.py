@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from gnomon.attention import Cache, CrossAttention, Memory, MultiHeadAttention
 from gnomon.attention.multihead import MultiHeadSettings, head_width
@@ -50,6 +51,7 @@ class Stack(nn.Module):
         for position in () if causal else self.encodings():
             _check_both_sides(position)
         self._of_layer = [chosen.index(spec) for spec in per_layer]
+        self.gradient_checkpointing = False  #: in training, compute activations again instead of keeping them
 
     def forward(
         self,
@@ -65,10 +67,12 @@ class Stack(nn.Module):
             trace.add_hidden(x)
         tables = [position.prepare_for(at, k_at, x.dtype) for position in self.encodings()]
         beside = () if memory is None else (memory,)
+        again = self.gradient_checkpointing and self.training and cache is None and trace is None  # Chen et al. 2016
         for layer, n in enumerate(self._of_layer):
             block = self.blocks[self._block_of[layer]]
             here = self.position_of(layer).of_layer(tables[n], self._of_layer[:layer].count(n))
-            x = block(x, self.positions[n], here, at, k_at, layer, cache, trace, *beside)
+            arguments = (x, self.positions[n], here, at, k_at, layer, cache, trace, *beside)
+            x = checkpoint(block, *arguments, use_reentrant=False) if again else block(*arguments)
         return self.norm(x)
 
     @property

@@ -35,7 +35,7 @@ class Labelled:
 
     def pieces(self, n: int) -> Iterator["Labelled"]:
         """The rows in `n` runs, or in as many as there are rows."""
-        for index in torch.arange(len(self.ids), device=self.ids.device).chunk(n):
+        for index in torch.arange(len(self.ids), device=self.ids.device).tensor_split(min(n, len(self.ids))):
             at = None if self.at is None else self.at.rows(index)
             yield Labelled(self.ids[index], self.labels[index], at, self.smoothing)
 

@@ -67,7 +67,9 @@ class Translations:
 
     def pieces(self, n: int) -> Iterator["Translations"]:
         """The rows in `n` runs, or in as many as there are rows."""
-        for index in torch.arange(len(self.source.ids), device=self.source.ids.device).chunk(n):
+        for index in torch.arange(len(self.source.ids), device=self.source.ids.device).tensor_split(
+            min(n, len(self.source.ids))
+        ):
             target = self.target.rows(index)
             yield Translations(self.source.rows(index), target, _targets(target), self.smoothing)
 

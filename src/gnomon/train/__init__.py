@@ -2,12 +2,13 @@
 
 from gnomon.train.config import TrainConfig
 from gnomon.train.evaluation import Evaluation
+from gnomon.train.health import Spike
 from gnomon.train.loop import TrainReport, resume, train
 from gnomon.train.loss import Loss, cross_entropy, next_token_loss, window_loss
 from gnomon.train.measure import Measure
 from gnomon.train.metrics import plot_loss, read_metrics
-from gnomon.train.optim import adamw
-from gnomon.train.schedule import warmup_cosine
+from gnomon.train.optim import adamw, optimizer_of
+from gnomon.train.schedule import rate, warmup_cosine
 from gnomon.train.state import State, read_state
 from gnomon.train.step import NotFinite, training_step
 from gnomon.train.task import Batch, Task
@@ -19,6 +20,7 @@ __all__ = [
     "Loss",
     "Measure",
     "NotFinite",
+    "Spike",
     "State",
     "Task",
     "Text",
@@ -29,7 +31,9 @@ __all__ = [
     "cross_entropy",
     "evaluate",
     "next_token_loss",
+    "optimizer_of",
     "plot_loss",
+    "rate",
     "read_metrics",
     "read_state",
     "resume",

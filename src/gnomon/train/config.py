@@ -1,85 +1,102 @@
 """TrainConfig: everything that decides how a run goes, besides the model and the task."""
 
 from dataclasses import dataclass, fields, replace
-from math import isfinite
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from gnomon.device import DTYPES
 from gnomon.errors import BadValue, unknown
+from gnomon.kinds import Setting
 from gnomon.settings import check_fields
-
-MOST = 2**40  # of anything that is counted
+from gnomon.train.health import HealthSettings
+from gnomon.train.optim import OptimizerSettings
+from gnomon.train.schedule import MOST, ScheduleSettings
 
 # What may change when a run is resumed. Anything else would make it another run.
-CHANGEABLE = ("steps", "log_every", "eval_every", "eval_windows", "save_every", "sample_every", "dtype")
+CHANGEABLE = (
+    "steps", "log_every", "eval_every", "eval_windows", "save_every", "save_minutes", "keep", "keep_best",
+    "sample_every", "dtype", "workers", "parallel", "compile", "gradient_checkpointing", "on_bad_step",
+)  # fmt: skip
 
 
-@dataclass(frozen=True)
-class TrainConfig:
+@dataclass(frozen=True, kw_only=True)
+class BatchSettings:
+    """Batches"""
+
+    batch_size: Annotated[int, Setting("rows a step: windows of text, sentences", least=1, most=MOST)] = 16
+    length: Annotated[int, Setting("tokens a row has at most; windows of text have as many", least=1, most=MOST)] = 64
+    clip: Annotated[float | None, Setting("longest gradient", above=0, source="arXiv:1211.5063")] = 1.0
+    label_smoothing: Annotated[
+        float,
+        Setting(
+            "share of each target's probability spread over the other classes",
+            least=0,
+            below=1,
+            source="arXiv:1512.00567",
+        ),
+    ] = 0.0
+    seed: Annotated[int, Setting("of the order of the data and of dropout", least=0, below=2**63)] = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class MachineSettings:
+    """How the machine computes a step; the numbers are the same but for rounding"""
+
+    accumulate: Annotated[int, Setting("pieces a batch is computed in, to save memory", least=1, most=MOST)] = 1
+    workers: Annotated[int, Setting("processes that make batches ahead", least=0, most=1024)] = 0
+    dtype: Annotated[
+        Literal["auto", "float32", "bfloat16", "float16", "float64"],
+        Setting("of the products; auto is float32 on a CPU, elsewhere the fastest", source="arXiv:1710.03740"),
+    ] = "auto"
+    gradient_checkpointing: Annotated[
+        bool,
+        Setting("compute activations again in the backward pass instead of keeping them", source="arXiv:1604.06174"),
+    ] = False
+    compile: Annotated[bool, Setting("let torch.compile make faster code of the model first")] = False
+    parallel: Annotated[
+        Literal["ddp", "fsdp"],
+        Setting("under torchrun: a whole model on each process, or a share of it", source="arXiv:2304.11277 (fsdp)"),
+    ] = "ddp"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavingSettings:
+    """Measuring and saving; none means only at the end"""
+
+    log_every: Annotated[int, Setting("steps between two lines of the log", least=1, most=MOST)] = 10
+    eval_every: Annotated[int | None, Setting("steps between two evaluations", least=1, most=MOST)] = 500
+    eval_windows: Annotated[int, Setting("held-out rows measured each time, spread evenly", least=1, most=MOST)] = 1024
+    save_every: Annotated[int | None, Setting("steps between two saves", least=1, most=MOST)] = 500
+    save_minutes: Annotated[float | None, Setting("minutes after which a save is due anyhow", above=0)] = None
+    keep: Annotated[int, Setting("last saves that are kept, older ones in checkpoints/", least=1, most=MOST)] = 1
+    keep_best: Annotated[bool, Setting("keep the model of the least held-out loss so far in best/")] = False
+    sample_every: Annotated[int | None, Setting("steps between two samples", least=1, most=MOST)] = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig(SavingSettings, HealthSettings, MachineSettings, OptimizerSettings, BatchSettings, ScheduleSettings):
     """How to train. Counts are of optimizer steps; None in `..._every` means only at the end."""
-
-    steps: int = 2500
-    batch_size: int = 16  # rows a step: windows of text, sentences
-    length: int = 64  # tokens a row has at most; all windows of text have as many
-    lr: float = 3e-3  # the highest rate
-    warmup: int = 100  # steps up to it
-    floor: float = 0.1  # the share of it left at the last step
-    weight_decay: float = 0.1
-    clip: float | None = 1.0  # longest gradient
-    label_smoothing: float = 0.0  # the share of each target's probability spread over the other classes
-    accumulate: int = 1  # pieces a batch is computed in, to save memory; the result is the same
-    log_every: int = 10
-    eval_every: int | None = 500
-    eval_windows: int = 1024  # held-out rows measured each time, spread evenly
-    save_every: int | None = 500
-    sample_every: int | None = 500
-    seed: int = 0  # of the order of the data and of dropout
-    dtype: str = "auto"  # of the products, see training_dtype
 
     def __post_init__(self) -> None:
         check_fields(TrainConfig, vars(self))
-        for name in ("steps", "batch_size", "length", "accumulate", "log_every", "eval_windows"):
-            _at_least(1, name, getattr(self, name))
-        for name in ("eval_every", "save_every", "sample_every"):
-            if getattr(self, name) is not None:
-                _at_least(1, name, getattr(self, name))
-        for name in ("warmup", "seed", "weight_decay"):
-            _at_least(0, name, getattr(self, name))
-        if self.seed >= 2**63:
-            raise BadValue(f"seed must be below 2**63, got {self.seed}")
-        if not (isfinite(self.lr) and self.lr > 0):
-            raise BadValue(f"lr must be a number above 0, got {self.lr}")
-        if not 0 <= self.floor <= 1:
-            raise BadValue(f"floor is the share of lr that is left at the end, between 0 and 1; got {self.floor}")
-        if not 0 <= self.label_smoothing < 1:
-            raise BadValue(f"label_smoothing must be at least 0 and below 1, got {self.label_smoothing}")
-        if self.clip is not None and not self.clip > 0:
-            raise BadValue(f"clip must be above 0, or none for no limit; got {self.clip}")
         if self.accumulate > self.batch_size:
             raise BadValue(f"a batch of {self.batch_size} rows cannot be cut into {self.accumulate} pieces")
-        if self.dtype not in ("auto", *DTYPES):
-            raise unknown("dtype", self.dtype, ("auto", *DTYPES))
-        if self.dtype == "float16":
-            raise BadValue("float16 gradients underflow: train in bfloat16, which has the range of float32, or float32")
 
     def with_changes(self, **changes: Any) -> "TrainConfig":
-        """This config for going on with a run; BadValue for a change that would make it another run."""
-        for name, value in changes.items():
-            if name not in {field.name for field in fields(self)}:
-                raise unknown("training setting", name, [field.name for field in fields(self)])
-            if name not in CHANGEABLE and value != getattr(self, name):
-                raise BadValue(
-                    f"this run has {name}={getattr(self, name)}; with {name}={value} it would be another one. "
-                    f"When resuming you may change {', '.join(CHANGEABLE)}"
-                )
+        """This config for going on with a run; BadValue, which lists them, for changes that would make it another."""
+        known = {field.name for field in fields(self)}
+        for name in changes:
+            if name not in known:
+                raise unknown("training setting", name, sorted(known))
+        differences = [
+            (name, value) for name, value in changes.items() if name not in CHANGEABLE and value != getattr(self, name)
+        ]
+        if differences:
+            has = ", ".join(f"{name}={getattr(self, name)}" for name, _ in differences)
+            given = ", ".join(f"{name}={value}" for name, value in differences)
+            raise BadValue(
+                f"this run has {has}; with {given} it would be another one. "
+                f"When resuming you may change {', '.join(CHANGEABLE)}"
+            )
         return replace(self, **changes)
-
-
-def _at_least(least: int, name: str, value: float) -> None:
-    if not value >= least:
-        raise BadValue(f"{name} must be at least {least}, got {value}")
-    if name != "seed" and value > MOST:
-        raise BadValue(f"{name} must be at most 2**40, got {value}")
 
 
 __all__ = ["CHANGEABLE", "TrainConfig"]

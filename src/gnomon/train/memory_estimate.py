@@ -35,4 +35,10 @@ def check_memory(model: ModelConfig, config: TrainConfig, device: torch.device) 
     )
 
 
-__all__ = ["check_memory"]
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory was asked for and there was none, on a device or on this machine."""
+    told = str(error)
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "DefaultCPUAllocator" in told
+
+
+__all__ = ["check_memory", "is_out_of_memory"]

@@ -5,6 +5,7 @@ A line has the number of steps taken and some of these, losses in nats per token
     {"step": 10, "loss": 5.81, "lr": 0.0001, "tokens_per_second": 15000}            while training, nats per token
     {"step": 500, "valid_loss": 2.9, "valid_perplexity": 18.2, "valid_bits_per_byte": 2.01}
     {"step": 500, "samples": ["def ..."]}
+    {"step": 700, "skipped": 1}                    steps left out so far, the last of them just now
 """
 
 import json
@@ -46,6 +47,19 @@ class MetricsLog:
         self._file.close()
 
 
+class SilentLog(MetricsLog):
+    """The log of a process that is not the first of its run: it writes nothing."""
+
+    def __init__(self) -> None:
+        self.lines, self.damaged = [], 0
+
+    def write(self, step: int, **values: float | list[str]) -> None:
+        """Nothing."""
+
+    def close(self) -> None:
+        """Nothing."""
+
+
 def read_metrics(path: Path) -> Metrics:
     """The lines of a metrics.jsonl, none if there is no such file; damaged ones, such as a cut-off last one, are left
     out. BadInput where the file cannot be read."""
@@ -78,7 +92,7 @@ def _line(text: bytes) -> dict[str, Any] | None:
 def _makes_sense(key: str, value: object) -> bool:
     if key == "samples":
         return isinstance(value, list) and all(isinstance(text, str) for text in value)
-    if key in ("step", "loss", "lr", "tokens_per_second") or key.startswith("valid_"):
+    if key in ("step", "loss", "lr", "tokens_per_second", "skipped") or key.startswith("valid_"):
         return isinstance(value, float) or (type(value) is int and abs(value) < MOST)
     return True
 

@@ -1,6 +1,8 @@
 """The state of a run: what training needs besides the weights to go on as if it had never stopped.
 
     RUN/training/step-500/optimizer.safetensors   the optimizer's tensors, by the name of their weight
+    RUN/training/step-500/shards/                 instead, where processes share the weights: what each of them holds
+    RUN/training/step-500/average/                the model with the average of its weights, where there is one
     RUN/training/step-500/state.json              the step, the settings, a fingerprint of the data
 
 The header of RUN/model.safetensors names the step it belongs to. That file takes its place last, so there is no moment
@@ -11,68 +13,126 @@ No random state is kept. The batch and the dropout of a step are functions of th
 
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from gnomon.checkpoints.native import (
     WEIGHTS,
     draft,
     fill,
-    plain_name,
     read_json,
     read_tensors,
+    unwrap,
     write_json,
     write_model,
-    write_tensors,
 )
 from gnomon.errors import BadInput
 from gnomon.settings import annotations_of, check_fields
+from gnomon.train.average import Average
 from gnomon.train.config import TrainConfig
+from gnomon.train.health import Health
+from gnomon.train.optim import Optimizer
+from gnomon.train.optimizer_state import read_optimizer, write_optimizer
+from gnomon.train.ranks import ALONE, Ranks
+from gnomon.train.spread import gather, is_sharded
 
-TRAINING, OPTIMIZER, STATE = "training", "optimizer.safetensors", "state.json"
-MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # what AdamW keeps of each weight
-COUNTED = 2**24  # steps that it counts exactly, in float32
+TRAINING, STATE, AVERAGE = "training", "state.json", "average"
+FORMAT = 2
+# Settings that format 1 did not have. Runs of that time did what their defaults say.
+OF_FORMAT_2 = {
+    "schedule", "decay", "optimizer", "ema", "on_bad_step", "spike", "workers", "gradient_checkpointing", "compile",
+    "parallel", "save_minutes", "keep", "keep_best",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Best:
+    """The least held-out loss so far, and the step it was measured after."""
+
+    step: int
+    loss: float
 
 
 @dataclass(frozen=True)
 class State:
     """Where a run is."""
 
-    step: int  #: optimizer steps taken: the place on the schedule and in the data
+    step: int  #: steps taken or skipped: the place on the schedule and in the data
     config: TrainConfig
     data: str  #: fingerprint of what is trained on
     origin: Mapping[str, Any]  #: what the caller wants back when resuming, such as where the data come from
+    health: Health = field(default_factory=Health)
+    best: Best | None = None
 
 
-def save_run(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, state: State) -> None:
+def save_run(
+    folder: Path,
+    model: nn.Module,
+    optimizer: Optimizer,
+    state: State,
+    average: Average | None = None,
+    ranks: Ranks = ALONE,
+) -> None:
     """Save a run such that at every moment, and after a kill at any, the folder holds one whole state of it."""
     current = f"step-{state.step}"
-    with draft(folder) as new:
-        write_model(model, new, step=state.step)
+    whole = gather(unwrap(model))
+    with _shared_draft(folder, ranks) as new:
         into = new / TRAINING / current
-        into.mkdir(parents=True)
-        write_tensors(into / OPTIMIZER, dict(_optimizer_tensors(model, optimizer)))
-        write_json(into / STATE, asdict(state))
-    for other in (folder / TRAINING).iterdir():
-        if other.name != current:
-            shutil.rmtree(other, ignore_errors=True)
+        write_optimizer(into, model, optimizer, ranks)
+        if average is not None:
+            with average.in_place():
+                averaged = gather(unwrap(model))
+                if ranks.first:
+                    (into / AVERAGE).mkdir()
+                    write_model(averaged, into / AVERAGE, step=state.step)
+        if ranks.first:
+            write_model(whole, new, step=state.step)
+            write_json(into / STATE, {"format": FORMAT, **asdict(state)})
+    if ranks.first:
+        for other in (folder / TRAINING).iterdir():
+            if other.name != current:
+                shutil.rmtree(other, ignore_errors=True)
+
+
+@contextmanager
+def _shared_draft(folder: Path, ranks: Ranks) -> Iterator[Path]:
+    """A draft that every process writes into and the first one puts into place, once all are done."""
+    if not ranks.first:
+        yield ranks.from_first(folder)
+        ranks.wait()
+    else:
+        with draft(folder) as new:
+            ranks.from_first(new)
+            yield new
+            ranks.wait()
+    ranks.wait()
 
 
 def read_state(folder: str | Path) -> State:
     """The state that belongs to the weights in a run folder; BadInput where there is none or it is damaged."""
     step = _step_of_the_weights(Path(folder))
-    file = _state_folder(Path(folder), step) / STATE
+    file = state_folder(Path(folder), step) / STATE
     data = read_json(file)
     try:
         config = data.pop("config")
-        if missing := annotations_of(TrainConfig).keys() - config.keys():  # a default is not what the run was told
+        late = OF_FORMAT_2 if data.pop("format", 1) == 1 else set()
+        missing = annotations_of(TrainConfig).keys() - config.keys() - late
+        if missing:  # a default is not what the run was told
             raise ValueError(f"its config lacks {', '.join(sorted(missing))}")
-        state = State(**data, config=TrainConfig(**config))
+        best, health = data.pop("best", None), data.pop("health", {})
+        state = State(
+            **data,
+            config=TrainConfig(**config),
+            health=_health(health),
+            best=None if best is None else Best(**best),
+        )
         check_fields(State, vars(state))
+        check_fields(Health, vars(state.health))
+        check_fields(Best, {} if state.best is None else vars(state.best))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise BadInput(f"{file} is damaged or from another version of Gnomon: {error}") from error
     if state.step != step:
@@ -80,35 +140,21 @@ def read_state(folder: str | Path) -> State:
     return state
 
 
-def restore(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    """Put the saved weights into the model and the saved tensors into its optimizer."""
+def _health(data: Mapping[str, Any]) -> Health:
+    values: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in data.items()}
+    return Health(**values)
+
+
+def restore(folder: Path, model: nn.Module, optimizer: Optimizer, average: Average | None = None) -> None:
+    """Put the saved weights into the model, and the saved tensors into its optimizer and the average."""
     step = _step_of_the_weights(folder)
-    fill(model, read_tensors(folder / WEIGHTS)[0], folder / WEIGHTS)
-    file = _state_folder(folder, step) / OPTIMIZER
-    names = _names(model, optimizer)
-    weights = dict(zip(names, (p for group in optimizer.param_groups for p in group["params"]), strict=True))
-    state: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in read_tensors(file)[0].items():
-        weight, _, key = name.rpartition(".")
-        if weight not in weights:
-            raise BadInput(f"{file} does not fit the model: it holds {name}, which belongs to none of its weights")
-        _check_fits(file, name, key, tensor, weights[weight], step)
-        state.setdefault(names.index(weight), {})[key] = tensor.clone()
-    for index, name in enumerate(names if step else []):
-        if missing := [key for key in MOMENTS if key not in state.get(index, {})]:
-            raise BadInput(f"{file} does not fit the model: it lacks {name}.{missing[0]}")
-    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
-
-
-def _check_fits(file: Path, name: str, key: str, tensor: Tensor, weight: Tensor, step: int) -> None:
-    """Raise BadInput for a tensor that is none of the optimizer's, or not that of this weight at this step."""
-    if key not in MOMENTS:
-        raise BadInput(f"{file} does not fit the model: it holds {name}; there is {', '.join(MOMENTS)} of a weight")
-    shape = () if key == "step" else weight.shape
-    if tensor.shape != shape or not tensor.is_floating_point():
-        raise BadInput(f"{file} does not fit the model: {name} has shape {tuple(tensor.shape)} and is {tensor.dtype}")
-    if key == "step" and step < COUNTED and tensor.item() != step:
-        raise BadInput(f"{file} is of step {tensor.item():g}, but the weights beside it are of step {step}")
+    saved = state_folder(folder, step)
+    if not is_sharded(model):  # else its weights came before they were shared
+        fill(model, read_tensors(folder / WEIGHTS)[0], folder / WEIGHTS)
+    counted = step - read_state(folder).health.skipped
+    read_optimizer(saved, model, optimizer, step, counted)
+    if average is not None:
+        average.read(saved / AVERAGE / WEIGHTS)
 
 
 def _step_of_the_weights(folder: Path) -> int:
@@ -120,21 +166,9 @@ def _step_of_the_weights(folder: Path) -> int:
     return int(step)
 
 
-def _state_folder(folder: Path, step: int) -> Path:
+def state_folder(folder: Path, step: int) -> Path:
+    """Where the state of a step is kept."""
     return folder / TRAINING / f"step-{step}"
 
 
-def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> Iterator[tuple[str, Tensor]]:
-    names = _names(model, optimizer)
-    for index, values in optimizer.state_dict()["state"].items():
-        for key, tensor in values.items():
-            yield f"{names[index]}.{key}", tensor
-
-
-def _names(model: nn.Module, optimizer: torch.optim.Optimizer) -> list[str]:
-    """The names of the optimizer's weights, in its own order."""
-    name_of = {id(weight): plain_name(name) for name, weight in model.named_parameters()}
-    return [name_of[id(weight)] for group in optimizer.param_groups for weight in group["params"]]
-
-
-__all__ = ["State", "read_state", "restore", "save_run"]
+__all__ = ["AVERAGE", "TRAINING", "Best", "State", "read_state", "restore", "save_run", "state_folder"]

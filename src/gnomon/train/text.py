@@ -46,7 +46,7 @@ class Windows:
 
     def pieces(self, n: int) -> Iterator["Windows"]:
         """The rows in `n` runs, or in as many as there are rows."""
-        for index in torch.arange(len(self.ids), device=self.ids.device).chunk(n):
+        for index in torch.arange(len(self.ids), device=self.ids.device).tensor_split(min(n, len(self.ids))):
             at = None if self.at is None else self.at.expand(len(self.ids)).rows(index)
             yield Windows(self.ids[index], at, self.smoothing)
 
