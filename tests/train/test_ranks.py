@@ -71,7 +71,7 @@ def logged(folder: Path) -> list[float]:
 @pytest.mark.parametrize("parallel", ["ddp", "fsdp"])
 @pytest.mark.parametrize("n", [2, 4])
 def test_n_processes_train_as_one(text, build, in_float64, tmp_path, parallel, n):
-    """Tied weights and learned tables, pieces of a batch, an average of the weights, and numbers of rows that differ."""
+    """Tied weights, a learned table, pieces of a batch, an average of the weights, rows that do not divide evenly."""
     changes = {"accumulate": 2, "ema": 0.9, "batch_size": 11, "eval_every": 2, "keep_best": True}
     one, several = in_float64(**changes), in_float64(**changes, parallel=parallel)
     model = {"position": "t5", "n_layers": 2}
@@ -85,7 +85,7 @@ def test_n_processes_train_as_one(text, build, in_float64, tmp_path, parallel, n
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "first, second", [((2, "fsdp"), (4, "fsdp")), ((4, "fsdp"), (1, "ddp")), ((1, "ddp"), (2, "fsdp"))]
+    ("first", "second"), [((2, "fsdp"), (4, "fsdp")), ((4, "fsdp"), (1, "ddp")), ((1, "ddp"), (2, "fsdp"))]
 )
 def test_a_run_goes_on_with_another_number_of_processes(text, build, in_float64, tmp_path, first, second):
     whole = in_float64(optimizer="adamw", ema=0.9)

@@ -144,7 +144,14 @@ def process_group(device: torch.device) -> Iterator[torch.device]:
     if device.type == "cuda":
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(device)
-    dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=PATIENCE)
+    c10d: Any = dist  # which does not list what it has
+    store, rank, size = next(iter(c10d.rendezvous("env://", timeout=PATIENCE)))
+    if os.environ.get("LOCAL_WORLD_SIZE") == str(size):
+        # On one host torchrun keeps its store when it starts processes again, with the addresses of those that ended.
+        store = c10d.PrefixStore(f"attempt {os.environ['TORCHELASTIC_RESTART_COUNT']}", store)
+    dist.init_process_group(
+        "nccl" if device.type == "cuda" else "gloo", timeout=PATIENCE, store=store, rank=rank, world_size=size
+    )
     try:
         yield device
     finally:

@@ -34,7 +34,7 @@ def prepare(model: nn.Module, inner: Model, config: TrainConfig, ranks: Ranks) -
     if shared:
         return shard(inner, stacks, ranks)
     unused = inner.config.mixture is not None  # an expert that no token chose
-    return nn.parallel.DistributedDataParallel(model, broadcast_buffers=False, find_unused_parameters=unused)
+    return nn.parallel.DistributedDataParallel(model, find_unused_parameters=unused)
 
 
 def shard(model: Model, stacks: list[Stack], ranks: Ranks) -> Model:
