@@ -107,7 +107,7 @@ def command(
     torchrun --nproc-per-node=2 -m gnomon train SOURCES -o RUN.
     """
     from gnomon.cli.config import resolve_config
-    from gnomon.cli.train_settings import chosen_kind, settings_of, complete_settings
+    from gnomon.cli.train_settings import chosen_kind, complete_settings, settings_of
     from gnomon.device import resolve_device, set_threads
     from gnomon.tasks import saved_kind
     from gnomon.train import read_state

@@ -138,7 +138,10 @@ def _adamw(
 
 def parts_of(optimizer: Optimizer) -> tuple[torch.optim.Optimizer, ...]:
     """The optimizers of torch that one is made of."""
-    return optimizer.parts if isinstance(optimizer, Several) else (optimizer,)  # type: ignore[return-value]
+    if isinstance(optimizer, Several):
+        return optimizer.parts
+    assert isinstance(optimizer, torch.optim.Optimizer)
+    return (optimizer,)
 
 
 def _ids(parts: Iterator[nn.Module]) -> set[int]:

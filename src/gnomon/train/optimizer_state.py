@@ -100,7 +100,8 @@ def _read_shards(folder: Path, held: list[Held]) -> dict[str, Tensor]:
     weights = {name: p for name, p, _ in held}
     try:
         reader = HuggingFaceStorageReader(str(folder))
-        sizes = {name: kept.size for name, kept in reader.read_metadata().state_dict_metadata.items()}  # type: ignore[union-attr]
+        metadata: Mapping[str, Any] = reader.read_metadata().state_dict_metadata
+        sizes = {name: kept.size for name, kept in metadata.items()}
         found: dict[str, Any] = {}
         for name, size in sizes.items():
             like = weights.get(name.rpartition(".")[0])

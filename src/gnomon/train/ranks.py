@@ -9,7 +9,7 @@ Alone, everything here does nothing.
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -101,8 +101,10 @@ class Ranks:
     @contextmanager
     def synced(self, model: nn.Module, last: bool) -> Iterator[None]:
         """Within the block a backward pass adds to the gradients; with the last piece of a batch they are exchanged."""
-        waits = isinstance(model, nn.parallel.DistributedDataParallel) and not last
-        with model.no_sync() if waits else nullcontext():  # type: ignore[operator]
+        if isinstance(model, nn.parallel.DistributedDataParallel) and not last:
+            with model.no_sync():
+                yield
+        else:
             yield
 
     @contextmanager
