@@ -32,6 +32,7 @@ KERNELS: dict[str, Kernel] = {
     "blocked": kernels.blocked,
 }
 
+COMPILED = ("plain", "causal", "toeplitz")  #: for which `gnomon.native` may have a faster form
 NOTHING = NoPE()
 SHAPE = "(batch, key/value heads, tokens, d_head)"
 _watched: ContextVar[list[str] | None] = ContextVar("watched", default=None)
@@ -119,13 +120,18 @@ def attention(
     if not torch.compiler.is_compiling() and (ran := _watched.get()) is not None:  # it would break the graph
         ran.append(name)
     q, k, v = _zero_padding(q, at), _zero_padding(k, k_at), _zero_padding(v, k_at)
-    if q.shape[2] > 1 or name not in kernels.GROUPED:
-        k, v = share_heads(k, q.shape[1]), share_heads(v, q.shape[1])
     width, settings = v.shape[-1], replace(settings, scale=settings.scale_of(q))  # before columns are added
     if name not in ("dense", "content"):
         q, k, v = _of_one_width(q, k, v)
     beside = (_content(content, position, at, k_at),) if position.acts == "attention" else ()
     with torch.autocast(q.device.type, enabled=False):  # it would round a bias, and far tokens' weights by percents
+        if (
+            name in COMPILED
+            and (out := distances.attend_compiled(name, q, k, v, position, at, k_at, settings)) is not None
+        ):
+            return out[..., :width]
+        if q.shape[2] > 1 or name not in kernels.GROUPED:
+            k, v = share_heads(k, q.shape[1]), share_heads(v, q.shape[1])
         return KERNELS[name](q, k, v, position, at, k_at, settings, *beside)[..., :width]
 
 

@@ -1,5 +1,6 @@
 """Masks and biases of distance: one number per distance and head in place of a T x S matrix."""
 
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -7,12 +8,14 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from gnomon.attention.dense import AttentionSettings, share_heads
-from gnomon.attention.fused import fused_attention, memoize
+from gnomon.attention.fused import fused_attention, memoize_small
 from gnomon.layout import Layout
+from gnomon.native import attention as native
 from gnomon.positions.base import PositionEncoding, position_dtype
 from gnomon.shapes import Float
 
 STRETCH = 512  #: queries that a fused kernel is given at once where they see different keys
+FEW = 16  #: queries below which a compiled kernel's preparations do not pay
 CACHED = 2**21  #: most numbers of a matrix that is passed over several times; 8 MiB of float32 stay near the processor
 
 
@@ -27,8 +30,7 @@ def toeplitz(
     """
     narrow = q.dtype
     q, k, v = (x.to(position_dtype(x.dtype)) for x in (q, k, v))
-    key = (id(position), settings.causal, settings.window, q.shape[1], q.dtype)
-    by_distance = memoize(k_at, at, key, distance_vector, position, at, k_at, settings, q.shape[1], q.dtype)
+    by_distance = _shared_vector(position, at, k_at, settings, q.shape[1], q.dtype)
     seen = _Seen(q.shape[2], k.shape[2], settings, at is k_at)
     if by_distance.requires_grad and torch.is_grad_enabled():
         k, v = share_heads(k, q.shape[1]), share_heads(v, q.shape[1])
@@ -36,6 +38,50 @@ def toeplitz(
     else:
         out = _attend_in_stretches(q, k, v, by_distance, settings.scale_of(q), seen)
     return out.to(narrow)
+
+
+def attend_compiled(
+    name: str,
+    q: Float,
+    k: Float,
+    v: Float,
+    position: PositionEncoding,
+    at: Layout,
+    k_at: Layout,
+    settings: AttentionSettings,
+) -> Float | None:
+    """The same, and what `plain` and `causal` compute, by the compiled kernel; None where it cannot or would not gain.
+    Keys and values may have fewer heads than queries."""
+    T, S = q.shape[2], k.shape[2]
+    if T < FEW or (name != "toeplitz" and not native.beats_torch()):
+        return None
+    narrow = q.dtype
+    if name == "toeplitz":
+        q, k, v = (x.to(position_dtype(x.dtype)) for x in (q, k, v))
+    if not native.can_attend(q, k, v):
+        return None
+    if name == "toeplitz":
+        by_distance = _shared_vector(position, at, k_at, settings, q.shape[1], q.dtype)
+    else:
+        by_distance = _nothing_added(T, S, settings.causal)
+    out = native.attend(q, k, v, by_distance, settings.scale_of(q))
+    return None if out is None else out.to(narrow)
+
+
+@lru_cache(16)
+@torch.inference_mode(False)
+def _nothing_added(T: int, S: int, causal: bool) -> Float:
+    """(1, T + S - 1) of 0; of -inf where a key comes after its query. Without the latter, of any T tokens and S."""
+    ahead = torch.arange(T + S - 1) - (T - 1)
+    return torch.zeros(1, T + S - 1).masked_fill(ahead > 0 if causal else ahead > S, float("-inf"))
+
+
+def _shared_vector(
+    position: PositionEncoding, at: Layout, k_at: Layout, settings: AttentionSettings, n_heads: int, dtype: torch.dtype
+) -> Float:
+    """`distance_vector`, made once a forward for all layers."""
+    key = (id(position), settings.causal, settings.window, n_heads, dtype)
+    return memoize_small(k_at, at, key, distance_vector, position, at, k_at, settings, n_heads, dtype)
 
 
 class _Seen:

@@ -25,6 +25,18 @@ def fused_attention(q: Float, k: Float, v: Float, mask: Float | None, scale: flo
     return out if K == H else out.reshape(B, H, n, v.shape[3])
 
 
+def memoize_small(k_at: Layout, at: Layout, key: Any, make: Callable[..., T], *given: Any) -> T:
+    """What `make(*given)` is of the layouts of all tokens and of these, or of the newest: once a forward, where a model
+    keeps notes. It must be small: it stays until the forward ends, and with gradients as long as these."""
+    mine = at is k_at or at is k_at.newest
+    if not mine or k_at.notes is None or torch.compiler.is_compiling():
+        return make(*given)
+    key = (*key, torch.is_grad_enabled())
+    if key not in k_at.notes:
+        k_at.notes[key] = make(*given)
+    return k_at.notes[key]
+
+
 def memoize(k_at: Layout, at: Layout, key: Any, make: Callable[..., T], *given: Any) -> T:
     """What `make(*given)` is of the layouts of all tokens and of the newest one: once a forward, without gradients.
 
@@ -38,4 +50,4 @@ def memoize(k_at: Layout, at: Layout, key: Any, make: Callable[..., T], *given: 
     return k_at.notes[key]
 
 
-__all__ = ["fused_attention", "memoize"]
+__all__ = ["fused_attention", "memoize", "memoize_small"]

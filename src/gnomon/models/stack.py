@@ -1,8 +1,10 @@
 """Stack: blocks that share their position encodings, and the norm after them. Every architecture is made of these."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
@@ -65,6 +67,8 @@ class Stack(nn.Module):
         """x (B, T, D) at `at` -> (B, T, D). Keys sit at `k_at`: these tokens, after those that the cache holds."""
         if trace is not None:
             trace.add_hidden(x)
+        if k_at is at and not torch.compiler.is_compiling():
+            at = k_at = replace(at, notes={})  # of what all layers make of it alike
         tables = [position.prepare_for(at, k_at, x.dtype) for position in self.encodings()]
         beside = () if memory is None else (memory,)
         again = self.gradient_checkpointing and self.training and cache is None and trace is None  # Chen et al. 2016

@@ -64,10 +64,10 @@ def library() -> Library | None:
     multiply, address, number = loaded.gnomon_product, ctypes.c_void_p, ctypes.c_int64
     multiply.argtypes = [*[address] * 4, *[number] * 3, *[ctypes.c_int] * 2, *[address] * 2]
     multiply.restype = None
-    return Library(multiply, *_openmp())
+    return Library(multiply, *openmp())
 
 
-def _openmp() -> tuple[int, int]:
+def openmp() -> tuple[int, int]:
     """Addresses in the OpenMP that is loaded already: its threads are PyTorch's, and a second pool would fight them."""
     for file in sorted((Path(torch.__file__).parent / "lib").glob("libgomp*")):
         try:
@@ -139,6 +139,6 @@ def in_memory(x: Tensor) -> bool:
 
 
 __all__ = [
-    "BLOCK", "BLOCK_BYTES", "KINDS", "ROWS", "STORED_AS", "Kind", "Library", "in_memory", "library", "product",
-    "stored_width", "wanted", "watched",
+    "BLOCK", "BLOCK_BYTES", "KINDS", "ROWS", "STORED_AS", "Kind", "Library", "in_memory", "library", "openmp",
+    "product", "stored_width", "wanted", "watched",
 ]  # fmt: skip

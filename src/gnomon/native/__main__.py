@@ -1,8 +1,8 @@
-"""`python -m gnomon.native`: compile the products again, after a change of products.c."""
+"""`python -m gnomon.native`: compile the C files again, after a change of one."""
 
 import sys
 
-from gnomon.native.build import LIBRARY, build
+from gnomon.native.build import HERE, build
 
 if __name__ == "__main__":
-    sys.exit(build() or print(LIBRARY))
+    sys.exit(build() or print(HERE))

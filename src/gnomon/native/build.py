@@ -1,4 +1,4 @@
-"""Compile products.c with whatever C compiler there is: when a wheel is built, and by `python -m gnomon.native`."""
+"""Compile the C files here with whatever compiler there is: when a wheel is built, and by `python -m gnomon.native`."""
 
 import os
 import subprocess
@@ -8,23 +8,27 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 LIBRARY = HERE / "products.so"
+FLASH = HERE / "flash.so"
 
 
 def build(folder: Path = HERE) -> str:
-    """Make `products.so` beside `products.c`; "" if that worked, else why not. An older one is gone in either case."""
-    target = folder / LIBRARY.name
-    target.unlink(missing_ok=True)
+    """Make a `.so` beside each C file; "" if that worked, else why not. Older ones are gone in either case."""
     if sys.platform == "win32":
         return "not built on Windows"
+    sources = sorted(folder.glob("*.c"))
+    for source in sources:
+        source.with_suffix(".so").unlink(missing_ok=True)
     compiler = os.environ.get("CC", "cc").split()
     with tempfile.TemporaryDirectory(dir=folder) as room:
-        made = Path(room) / LIBRARY.name
-        command = [*compiler, "-O3", "-fPIC", "-shared", "-o", str(made), str(folder / "products.c")]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-        except OSError as error:
-            return f"{compiler[0]} cannot be run: {error}"
-        if done.returncode:
-            return done.stderr.strip()
-        made.replace(target)  # whole or not at all
+        for source in sources:
+            made = Path(room) / f"{source.stem}.so"
+            command = [*compiler, "-O3", "-fPIC", "-shared", "-o", str(made), str(source), "-lm"]
+            try:
+                done = subprocess.run(command, capture_output=True, text=True, check=False)
+            except OSError as error:
+                return f"{compiler[0]} cannot be run: {error}"
+            if done.returncode:
+                return done.stderr.strip()
+        for source in sources:
+            (Path(room) / f"{source.stem}.so").replace(source.with_suffix(".so"))  # whole or not at all
     return ""

@@ -15,6 +15,7 @@ import torch
 from gnomon.errors import BadValue, check_arguments, must_be, unknown
 from gnomon.glossary import message
 from gnomon.layout import Layout, Positions
+from gnomon.native import attention as native
 from gnomon.positions.base import PositionEncoding, Tables, position_dtype
 from gnomon.positions.frequencies import angles, check_base, pair_angles, turns
 from gnomon.positions.scaling import SCALINGS, Scaling, plain_frequencies, scaling_hint
@@ -117,6 +118,9 @@ class RoPE(PositionEncoding):
         if x.shape[-1] != self.d_head:
             raise BadValue(f"rope was built for d_head={self.d_head}, got heads of width {x.shape[-1]}")
         cos, sin = tables
+        done = native.rotate(x.to(position_dtype(x.dtype)), cos, sin, self.pairing == "interleaved")
+        if done is not None:
+            return done.to(x.dtype)
         r, rest = x[..., : self.rotary_dim], x[..., self.rotary_dim :]
         r = r.to(position_dtype(x.dtype))
         if self.pairing == "half":
