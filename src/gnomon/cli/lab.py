@@ -6,6 +6,7 @@ import click
 
 from gnomon.cli.config import load_config
 from gnomon.cli.experiments import free_folder, names, numbers, perform, show
+from gnomon.cli.nested import nested
 from gnomon.cli.options import (
     config_options,
     import_option,
@@ -26,7 +27,13 @@ FLAGS = {
 }  # fmt: skip
 
 
-@click.command("lab")
+COMMANDS = {
+    "tasks": "Train on short questions with exact answers, ask longer ones: copy, sort, add, recall and others.",
+    "reproduce": "Repeat a published result in minutes, and say whether its order appears.",
+}
+
+
+@click.command("lab", cls=nested(COMMANDS))
 @click.argument("more_text", nargs=-1, metavar="[TEXT]...", type=click.Path(path_type=Path))
 @click.option("--text", multiple=True, type=click.Path(path_type=Path), help="Text to use, before any TEXT.")
 @click.option("--text-key", default="text", show_default=True, help="Key of the text in JSONL files.")

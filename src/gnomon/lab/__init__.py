@@ -2,11 +2,14 @@
 
 report = gn.lab.extrapolation(["rope", "alibi"], folder="runs/mine")
 print(report.table())
+gn.lab.tasks("copy-unique", ["rope", "alibi"]), gn.lab.reproduce("alibi-table-2")
 """
 
 from gnomon.lab import outputs as _outputs  # noqa: F401  how a report is written
+from gnomon.lab.exact.report import tasks
 from gnomon.lab.experiments import experiment, extrapolation
 from gnomon.lab.report import LabReport, TextSample
+from gnomon.lab.reproductions.report import reproduce
 from gnomon.lab.settings import LabSettings, Recipe, Size, standard_encodings
 
 __all__ = [
@@ -17,5 +20,7 @@ __all__ = [
     "TextSample",
     "experiment",
     "extrapolation",
+    "reproduce",
     "standard_encodings",
+    "tasks",
 ]

@@ -36,23 +36,29 @@ def median(values: Sequence[float]) -> Interval:
     return between(np.median(np.asarray(values, dtype=float)[draws(len(values))], axis=1))
 
 
-def kendall(x: Sequence[float], y: Sequence[float]) -> float:
+def kendall(x: Sequence[float], y: Sequence[float], group: Sequence[int] | None = None) -> float:
     """Kendall's tau-b of two lists: 1 for the same order, -1 for the opposite one, ties counted as ties (Kendall 1945,
-    "The treatment of ties in ranking problems", section 5). 0 where one of them has no order at all."""
+    "The treatment of ties in ranking problems", section 5). 0 where one of them has no order at all.
+
+    group: only pairs of the same group count, where the list holds several orders one after another
+    """
     if len(x) != len(y) or len(x) < 2:
         raise BadValue(f"an order needs two lists of the same length, 2 or more; got {len(x)} and {len(y)}")
-    pairs = list(combinations(range(len(x)), 2))
+    of = [0] * len(x) if group is None else group
+    pairs = [(i, j) for i, j in combinations(range(len(x)), 2) if of[i] == of[j]]
     a, b = (np.sign([float(v[i]) - float(v[j]) for i, j in pairs]) for v in (x, y))
     scale = sqrt(float((a != 0).sum()) * float((b != 0).sum()))
     return float((a * b).sum() / scale) if scale else 0.0
 
 
-def agreement(published: Sequence[float], ours: Sequence[Sequence[float]]) -> Interval:
+def agreement(
+    published: Sequence[float], ours: Sequence[Sequence[float]], group: Sequence[int] | None = None
+) -> Interval:
     """Kendall's tau between published numbers (models) and the medians over seeds of ours (models, seeds), with its
     interval over seeds."""
     found = np.asarray(ours, dtype=float)
     medians = np.median(found[:, draws(found.shape[1])], axis=2)  # (models, draws)
-    return between([kendall(published, column) for column in medians.T])
+    return between([kendall(published, column, group) for column in medians.T])
 
 
 def above(one: Sequence[float], other: Sequence[float]) -> Interval:

@@ -1,11 +1,12 @@
-"""A small language model as a cell: trained on windows of this machine's text, measured on windows of what was held out.
+"""A small language model as a cell: trained on windows of this machine's text, measured on what was held out.
 
-The windows lie one after another without overlap, and all lengths are read from the same tokens: the protocol of most
-published tables, in which a longer window gives its targets more context on average (see protocols.py for the others).
+The windows lie one after another without overlap, and all lengths are read from the same stretches of text (less what
+is left over at the end of a stretch): the protocol of most published tables, in which a longer window gives its targets
+more context on average (see protocols.py for the others).
 """
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cache
 from math import exp
@@ -116,7 +117,7 @@ class TextCell(Cell):
         reader = extended(model, self.length, n, method)
         if not possible(reader, n):
             return {"method": method, "length": n, "perplexity": None}
-        cut = np.concatenate([rows[:, i : i + n + 1] for i in range(0, rows.shape[1] - 1, n)])
+        cut = np.concatenate([rows[:, i : i + n + 1] for i in range(0, rows.shape[1] - n, n)])
         return {"method": method, "length": n, "perplexity": exp(float(nats_per_token(reader, cut, n).mean()))}
 
 
@@ -159,7 +160,9 @@ def text_cell(position: str, **settings: Any) -> TextCell:
     """A cell with the fingerprint of its text."""
     cell = TextCell(position, **settings)
     if cell.length < 4 or not cell.factors or min(cell.factors) < 1:
-        raise BadValue(f"a length of at least 4 and factors of at least 1 are needed; got {cell.length}, {cell.factors}")
+        raise BadValue(
+            f"a length of at least 4 and factors of at least 1 are needed; got {cell.length}, {cell.factors}"
+        )
     return replace(cell, sha256=_fingerprint(cell.text))
 
 

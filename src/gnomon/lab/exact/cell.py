@@ -14,6 +14,7 @@ from gnomon.errors import BadValue
 from gnomon.lab.cell import Cell, Result, Tell
 from gnomon.lab.exact.answers import Scores, answered
 from gnomon.lab.exact.examples import CHECKING, SPECIAL, Split, rows, stretches
+from gnomon.lab.exact.settings import ExactRecipe, ExactSize
 from gnomon.lab.exact.tasks import exact_task
 from gnomon.lab.settings import LabSettings, parse_list
 from gnomon.models import DecoderOnly
@@ -23,31 +24,6 @@ from gnomon.train import adamw, training_step, warmup_cosine
 CHECKS = 10  # times the in-distribution rate is looked at while training
 ASKED = 100  # fresh questions each time
 DEPTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
-
-
-@dataclass(frozen=True)
-class ExactSize:
-    """The model but for its position."""
-
-    d_model: int = 64
-    n_layers: int = 2
-    n_heads: int = 4
-    causal: bool = True  # or it sees both ways, and fills the answer in in one forward
-    init_std: float = 0.02
-
-
-@dataclass(frozen=True)
-class ExactRecipe:
-    """How each model is trained."""
-
-    steps: int = 1500
-    batch_size: int = 64
-    lr: float = 1e-3
-    warmup: int = 100
-    floor: float = 0.1
-    weight_decay: float = 0.01
-    clip: float | None = 1.0
-    stop_at: float | None = None  # end as soon as so large a share of fresh questions of training's lengths is right
 
 
 @dataclass(frozen=True)
@@ -177,4 +153,4 @@ def told(scores: Scores | None) -> dict[str, Any]:
     return {"examples": len(scores.exact), "tokens": tokens, "exact": exact, "stopped": stopped}
 
 
-__all__ = ["DEPTHS", "ExactCell", "ExactRecipe", "ExactSize"]
+__all__ = ["DEPTHS", "ExactCell"]

@@ -115,11 +115,10 @@ class Split:
         )
 
     def batch(self, number: int, rows: int, stream: int = TRAINING) -> list[Pair]:
-        """The examples of step `number`, a function of the seed and this number alone. All are of one length, and every
-        length is as likely: so a batch has no padding, which would cost half of its time."""
+        """The examples of step `number`, a function of the seed and this number alone; lengths are uniform."""
         rng = np.random.default_rng([self.seed, stream, number])
-        n = int(rng.integers(self.task.least, self.train_length + 1))
-        return [self.trained_on(rng, n) for _ in range(rows)]
+        lengths = rng.integers(self.task.least, self.train_length + 1, size=rows)
+        return [self.trained_on(rng, int(n)) for n in lengths]
 
     def trained_on(self, rng: np.random.Generator, n: int) -> Pair:
         """An example that is not tested."""
@@ -164,7 +163,10 @@ class Rows:
     def loss(self, model: nn.Module) -> Loss:
         """What the model pays for its answers."""
         assert isinstance(model, DecoderOnly)
-        at = None if bool(self.real.all()) else Layout.padded(self.real)
+        # Nothing that a causal model is asked sees the padding after it, so it may be read like any token, without a
+        # mask. A recipe for positions draws them for as many tokens as there are.
+        plain = bool(self.real.all()) or (model.config.causal and model.recipe is None)
+        at = None if plain else Layout.padded(self.real)
         asked = self.labels >= 0
         logits = model.head(model.hidden(self.ids, at)[asked])
         return Loss(F.cross_entropy(logits.float(), self.labels[asked], reduction="sum"), asked.sum())
@@ -190,7 +192,8 @@ def rows(pairs: Sequence[Pair], eos: bool, causal: bool = True) -> Rows:
     lengths = np.array([len(q) + len(a) + 2 + (eos and causal) for q, a in pairs])
     used = int(lengths.max())
     real = np.arange(used) < lengths[:, None]
-    return Rows(*(torch.from_numpy(x[:, :used]) for x in (ids, labels)), torch.from_numpy(real))
+    ids, labels = ids[:, :used], labels[:, :used]
+    return Rows(torch.from_numpy(ids), torch.from_numpy(labels), torch.from_numpy(real))
 
 
 __all__ = [

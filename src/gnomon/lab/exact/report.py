@@ -11,7 +11,8 @@ from gnomon.data import locked
 from gnomon.errors import BadValue
 from gnomon.glossary import Words, words
 from gnomon.lab.cell import Result
-from gnomon.lab.exact.cell import ExactCell, ExactRecipe, ExactSize
+from gnomon.lab.exact.cell import ExactCell
+from gnomon.lab.exact.settings import ExactRecipe, ExactSize
 from gnomon.lab.exact.tasks import exact_tasks
 from gnomon.lab.executor_choice import executor_for
 from gnomon.lab.executors import Watch, run_cells
@@ -199,7 +200,10 @@ def aligned(lines: Sequence[Sequence[str]]) -> list[str]:
     """Columns: the first to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return [
-        "  " + "  ".join(f"{cell:<{n}}" if i == 0 else f"{cell:>{n}}" for i, (cell, n) in enumerate(zip(line, widths, strict=True)))
+        "  "
+        + "  ".join(
+            f"{cell:<{n}}" if i == 0 else f"{cell:>{n}}" for i, (cell, n) in enumerate(zip(line, widths, strict=True))
+        )
         for line in lines
     ]
 

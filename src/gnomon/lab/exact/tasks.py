@@ -11,13 +11,14 @@ share of the question (0 to 1) in front of what the answer depends on: it is the
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from gnomon.errors import BadValue, unknown
 
 Rng = np.random.Generator
-Symbols = Sequence[int]
+Symbols = Sequence[int] | np.ndarray[Any, np.dtype[np.int64]]
 Draw = Callable[..., tuple[Symbols, Symbols]]
 
 

@@ -1,0 +1,45 @@
+"""A command with others below it: its first argument may name one, anything else is its own.
+
+    @click.command("lab", cls=nested({"tasks": "What it does, in a line."}))
+
+`gnomon lab tasks ...` is then the command in `cli/lab_tasks.py`, which is imported when it is run.
+"""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+
+def nested(commands: Mapping[str, str]) -> type[click.Command]:
+    """A class of commands with `commands` below it: name -> what it does."""
+
+    class Nested(click.Command):
+        """The command itself, or the one below it that the first argument names."""
+
+        def make_context(
+            self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+        ) -> click.Context:
+            """The context of the command that is run."""
+            if not args or args[0] not in commands:
+                return super().make_context(info_name, args, parent, **extra)
+            below: click.Command = import_module(f"gnomon.cli.{self.name}_{args[0]}").command
+            return below.make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
+
+        def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+            """Its options, then the commands below it."""
+            super().format_options(ctx, formatter)
+            with formatter.section("Commands"):
+                formatter.write_dl([(f"{self.name} {name}", about) for name, about in commands.items()])
+
+        def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+            """The commands below it, and its own options."""
+            below = [CompletionItem(n, help=about) for n, about in commands.items() if n.startswith(incomplete)]
+            return below + super().shell_complete(ctx, incomplete)
+
+    return Nested
+
+
+__all__ = ["nested"]
