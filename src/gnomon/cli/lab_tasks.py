@@ -99,10 +99,22 @@ def command(
     how = load_config(ExactSettings, config_file, settings, typed_flags(ctx, FLAGS))
     with Progress(quiet or as_json) as progress:
         found = asked(
-            "all" if "all" in tasks else tasks, positions or ENCODINGS, train_length=length, factors=factors,
-            seeds=seeds, seed=seed, eos=eos, count=count, model=how.model, train=how.train, folder=output,
-            workers=workers, executor=executor, imports=imported_modules(ctx), watch=progress,
-        )  # fmt: skip
+            "all" if "all" in tasks else tasks,
+            positions or ENCODINGS,
+            train_length=length,
+            factors=factors,
+            seeds=seeds,
+            seed=seed,
+            eos=eos,
+            count=count,
+            model=how.model,
+            train=how.train,
+            folder=output,
+            workers=workers,
+            executor=executor,
+            imports=imported_modules(ctx),
+            watch=progress,
+        )
     if as_json:
         print_json(found.to_dict())
     else:

@@ -81,9 +81,12 @@ class TextCell(Cell):
         rows = windows(TokenStore.open(held_out, tokenizer), self.length * max(self.factors), self.tokens)
         found = [self.measured(model, rows, method, factor) for method in self.methods for factor in self.factors]
         return {
-            "loss": loss, "unigram": unigram(rows), "cpu_seconds": round(spent, 2), "measured": found,
+            "loss": loss,
+            "unigram": unigram(rows),
+            "cpu_seconds": round(spent, 2),
+            "measured": found,
             "parameters": sum(p.numel() for p in model.parameters()),
-        }  # fmt: skip
+        }
 
     def build(self, tokenizer: Tokenizer) -> DecoderOnly:
         """The model before training."""
@@ -91,10 +94,17 @@ class TextCell(Cell):
         size = self.model
         torch.manual_seed(self.seed)
         return DecoderOnly(
-            tokenizer.vocab_size, size.d_model, size.n_layers, size.n_heads, d_ff=size.d_ff,
-            position=specs[0] if len(specs) == 1 else list(specs), activation=size.activation, norm=size.norm,
-            embed_scale=size.embed_scale, init_std=size.init_std,
-        )  # fmt: skip
+            tokenizer.vocab_size,
+            size.d_model,
+            size.n_layers,
+            size.n_heads,
+            d_ff=size.d_ff,
+            position=specs[0] if len(specs) == 1 else list(specs),
+            activation=size.activation,
+            norm=size.norm,
+            embed_scale=size.embed_scale,
+            init_std=size.init_std,
+        )
 
     def fit(self, model: DecoderOnly, store: TokenStore, tell: Tell) -> float:
         """Train it; returns the last loss in nats per token."""

@@ -46,8 +46,11 @@ def test_a_small_model_learns_to_sort_and_training_ends_when_it_has(tmp_path):
 def test_the_table_is_plain_and_says_what_was_not_learned():
     rows = lab.tasks("recall", ["none", "learned"], train_length=4, factors=(1, 2), count=5, executor="serial", **TINY)
     assert [(row["position"], row["first"], row["last"]) for row in rows] == [
-        ("none", 3, 4), ("none", 5, 8), ("learned", 3, 4), ("learned", 5, 8),
-    ]  # fmt: skip
+        ("none", 3, 4),
+        ("none", 5, 8),
+        ("learned", 3, 4),
+        ("learned", 5, 8),
+    ]
     assert rows[3]["exact"] is None  # past its table
     assert {row["depth"] for row in rows.depths} == {0.0, 0.25, 0.5, 0.75, 1.0}
     assert all(type(value) in (str, int, float, bool, type(None)) for row in rows for value in row.values())
@@ -59,8 +62,9 @@ def made(exact, seeds=2):
     row = {"task": "sort", "position": "rope", "train_length": 4, "tokens": 1.0, "stopped": None}
     return [
         {**row, "seed": seed, "first": first, "last": 2 * first, "exact": exact, "learned": exact >= 0.9}
-        for seed in range(seeds) for first in (2, 5)
-    ]  # fmt: skip
+        for seed in range(seeds)
+        for first in (2, 5)
+    ]
 
 
 def test_nothing_is_said_against_a_model_that_learned():

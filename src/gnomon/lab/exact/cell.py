@@ -84,9 +84,14 @@ class ExactCell(Cell):
         size = self.model
         torch.manual_seed(self.seed)
         return DecoderOnly(
-            SPECIAL + self.split.n_symbols, size.d_model, size.n_layers, size.n_heads, causal=size.causal,
-            position=specs[0] if len(specs) == 1 else list(specs), init_std=size.init_std,
-        )  # fmt: skip
+            SPECIAL + self.split.n_symbols,
+            size.d_model,
+            size.n_layers,
+            size.n_heads,
+            causal=size.causal,
+            position=specs[0] if len(specs) == 1 else list(specs),
+            init_std=size.init_std,
+        )
 
     def run(self, folder: Path, tell: Tell) -> Result:
         """Train and ask."""

@@ -197,6 +197,17 @@ def rows(pairs: Sequence[Pair], eos: bool, causal: bool = True) -> Rows:
 
 
 __all__ = [
-    "ANSWER", "BLANK", "CHECKING", "END", "SPECIAL", "START", "Pair", "Rows", "Split", "Stretch", "framed", "rows",
+    "ANSWER",
+    "BLANK",
+    "CHECKING",
+    "END",
+    "SPECIAL",
+    "START",
+    "Pair",
+    "Rows",
+    "Split",
+    "Stretch",
+    "framed",
+    "rows",
     "stretches",
-]  # fmt: skip
+]

@@ -86,10 +86,20 @@ def tasks(
     if seeds < 1:
         raise BadValue(f"seeds must be at least 1, got {seeds}")
     cells = [
-        ExactCell(name, position, n, train_length, tuple(map(float, factors)), count, eos, model or ExactSize(),
-                  recipe, tuple(imports))
+        ExactCell(
+            name,
+            position,
+            n,
+            train_length,
+            tuple(map(float, factors)),
+            count,
+            eos,
+            model or ExactSize(),
+            recipe,
+            tuple(imports),
+        )
         for name, position, n in product(names, positions, range(seed, seed + seeds))
-    ]  # fmt: skip
+    ]
     results = computed(cells, folder, workers, executor, watch)
     return TaskTable(*gathered([(cell, results[cell.key]) for cell in cells]))
 
@@ -110,8 +120,11 @@ def gathered(found: Sequence[tuple[ExactCell, Result]]) -> tuple[list[Row], list
     rows, depths = [], []
     for cell, result in found:
         which = {
-            "task": cell.task, "position": cell.position, "seed": cell.seed, "train_length": cell.train_length,
-        }  # fmt: skip
+            "task": cell.task,
+            "position": cell.position,
+            "seed": cell.seed,
+            "train_length": cell.train_length,
+        }
         costs = {key: result[key] for key in ("steps", "parameters", "cpu_seconds")}
         rows += [{**which, **stretch, "learned": learned(result), **costs} for stretch in result["stretches"]]
         depths += [{**which, **cell_of_grid} for cell_of_grid in result["depths"]]

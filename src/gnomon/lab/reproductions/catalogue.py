@@ -14,9 +14,10 @@ def reproductions() -> dict[str, Reproduction]:
     """All of them."""
     package = __package__ or "gnomon.lab.reproductions"
     modules = [
-        import_module(f"{package}.{m.name}") for m in pkgutil.iter_modules([str(Path(__file__).parent)])
+        import_module(f"{package}.{m.name}")
+        for m in pkgutil.iter_modules([str(Path(__file__).parent)])
         if m.name not in ("catalogue", "frame", "report", "exact_answers")
-    ]  # fmt: skip
+    ]
     found = [module.REPRODUCTION for module in modules]
     return {r.name: r for r in found}
 

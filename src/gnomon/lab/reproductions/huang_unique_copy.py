@@ -22,12 +22,17 @@ REPRODUCTION = Reproduction(
     columns=("1–50", "51–100", "101–150"),
     ours=SPANS,
     conditions=tuple(
-        Condition(label, numbers, partial(cell, "copy-unique", position, recipe=RECIPE),
-                  partial(by_stretch, measure="stopped"), learned)
+        Condition(
+            label,
+            numbers,
+            partial(cell, "copy-unique", position, recipe=RECIPE),
+            partial(by_stretch, measure="stopped"),
+            learned,
+        )
         for label, (position, numbers) in PUBLISHED.items()
     ),
     ranked=(1, 2),
     higher=True,
-)  # fmt: skip
+)
 
 __all__ = ["REPRODUCTION"]

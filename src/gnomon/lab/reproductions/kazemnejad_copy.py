@@ -19,13 +19,18 @@ REPRODUCTION = Reproduction(
     columns=("1–20", "21–40"),
     ours=SPANS[:2],
     conditions=tuple(
-        Condition(name, (None, rank), partial(cell, "copy-unique", name, recipe=RECIPE),
-                  partial(by_stretch, measure="stopped"), learned)
+        Condition(
+            name,
+            (None, rank),
+            partial(cell, "copy-unique", name, recipe=RECIPE),
+            partial(by_stretch, measure="stopped"),
+            learned,
+        )
         for name, rank in RANKS.items()
     ),
     ranked=(1,),
     higher=True,
     ranks=True,
-)  # fmt: skip
+)
 
 __all__ = ["REPRODUCTION"]

@@ -23,13 +23,18 @@ REPRODUCTION = Reproduction(
     columns=("1–40", "41–500"),
     ours=SPANS[:2],
     conditions=tuple(
-        Condition(label, numbers, partial(cell, "reverse", position, recipe=RECIPE, causal=False),
-                  partial(by_stretch, measure="tokens"), learned_tokens)
+        Condition(
+            label,
+            numbers,
+            partial(cell, "reverse", position, recipe=RECIPE, causal=False),
+            partial(by_stretch, measure="tokens"),
+            learned_tokens,
+        )
         for label, (position, numbers) in PUBLISHED.items()
     ),
     ranked=(1,),
     higher=True,
     checked=False,
-)  # fmt: skip
+)
 
 __all__ = ["REPRODUCTION"]

@@ -32,10 +32,19 @@ class ReproductionReport:
         """A plain table: one row for each condition, column and seed."""
         r = self.reproduction
         return [
-            {"condition": m.condition.label, "published_at": r.columns[i], "published": m.condition.published[i],
-             "at": r.ours[i], "seed": seed, "ours": value, "learned": m.learned[seed]}
-            for m in self.outcome.measured for i, values in enumerate(m.numbers) for seed, value in enumerate(values)
-        ]  # fmt: skip
+            {
+                "condition": m.condition.label,
+                "published_at": r.columns[i],
+                "published": m.condition.published[i],
+                "at": r.ours[i],
+                "seed": seed,
+                "ours": value,
+                "learned": m.learned[seed],
+            }
+            for m in self.outcome.measured
+            for i, values in enumerate(m.numbers)
+            for seed, value in enumerate(values)
+        ]
 
     def table(self, lang: str = "en") -> str:
         """As text."""
@@ -45,10 +54,17 @@ class ReproductionReport:
         """As plain data for JSON."""
         r = self.reproduction
         return {
-            "name": r.name, "source": r.source, "published_checked": r.checked, "columns": r.columns, "ours_at": r.ours,
-            "seeds": self.seeds, "cpu_seconds": self.cpu_seconds, **self.about, **self.outcome.to_dict(),
+            "name": r.name,
+            "source": r.source,
+            "published_checked": r.checked,
+            "columns": r.columns,
+            "ours_at": r.ours,
+            "seeds": self.seeds,
+            "cpu_seconds": self.cpu_seconds,
+            **self.about,
+            **self.outcome.to_dict(),
             "verdict_in_words": list(_verdict(self, words("reproduce"))),
-        }  # fmt: skip
+        }
 
 
 def reproduce(
@@ -97,8 +113,10 @@ def _written(report: ReproductionReport, w: Words) -> Iterator[str]:
     yield ""
     yield w("ours", seeds=report.seeds)
     seen = list(dict.fromkeys(r.ours))
-    rows = [[m.condition.label, *_medians(m, r, seen, w), f"{sum(m.learned)}/{len(m.learned)}"]
-            for m in report.outcome.measured]  # fmt: skip
+    rows = [
+        [m.condition.label, *_medians(m, r, seen, w), f"{sum(m.learned)}/{len(m.learned)}"]
+        for m in report.outcome.measured
+    ]
     yield from aligned([["", *seen, w("learned")], *rows])
     yield ""
     yield w("by_seed", at=r.ours[r.ranked[-1]])
@@ -109,8 +127,13 @@ def _written(report: ReproductionReport, w: Words) -> Iterator[str]:
     yield from _verdict(report, w)
     yield w("tried", tried=w(f"tried_{r.name}"))
     about = report.about
-    yield w("cost", seconds=report.cpu_seconds, processor=str(about["machine"]["processor"]),
-            torch=str(about["machine"]["torch"]), date=about["date"])  # fmt: skip
+    yield w(
+        "cost",
+        seconds=report.cpu_seconds,
+        processor=str(about["machine"]["processor"]),
+        torch=str(about["machine"]["torch"]),
+        date=about["date"],
+    )
 
 
 def _numbers(m: Measured, r: Reproduction, w: Words) -> list[str]:

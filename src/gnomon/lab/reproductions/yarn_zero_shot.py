@@ -26,9 +26,13 @@ PUBLISHED: dict[str, Numbers] = {  # PG19 at 8 and 16 thousand tokens, Proof-pil
 def cell(seed: int) -> Cell:
     """One language model, read under every method."""
     return text_cell(
-        f"rope(base={BASE})", seed=seed, length=LENGTH, factors=FACTORS, methods=tuple(PUBLISHED),
+        f"rope(base={BASE})",
+        seed=seed,
+        length=LENGTH,
+        factors=FACTORS,
+        methods=tuple(PUBLISHED),
         train=Recipe(steps=400, warmup=50),
-    )  # fmt: skip
+    )
 
 
 def read(method: str, result: Result) -> Numbers:
