@@ -20,7 +20,7 @@ from gnomon.data import Corpus, LMBatches, Tokenizer, TokenStore, long_documents
 from gnomon.data.store import Ints
 from gnomon.errors import BadInput, BadValue
 from gnomon.lab.cell import Cell, Result, Tell
-from gnomon.lab.protocols import nats_per_token, possible
+from gnomon.lab.protocols import has_positions, nats_per_token
 from gnomon.lab.settings import LabSettings, Recipe, Size, parse_list
 from gnomon.models import DecoderOnly, extend
 from gnomon.train import Windows, adamw, training_step, warmup_cosine
@@ -125,7 +125,7 @@ class TextCell(Cell):
         """Perplexity of one method in windows of one length; None where the encoding has no such positions."""
         n = factor * self.length
         reader = extended(model, self.length, n, method)
-        if not possible(reader, n):
+        if not has_positions(reader, n):
             return {"method": method, "length": n, "perplexity": None}
         cut = np.concatenate([rows[:, i : i + n + 1] for i in range(0, rows.shape[1] - n, n)])
         return {"method": method, "length": n, "perplexity": exp(float(nats_per_token(reader, cut, n).mean()))}

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import torch
 
-from gnomon.generate import evaluating
+from gnomon.generate import evaluation_mode
 from gnomon.lab.exact.examples import ANSWER, BLANK, END, SPECIAL, START, Pair, framed
-from gnomon.layout import Layout
+from gnomon.lab.protocols import has_positions
 from gnomon.models import DecoderOnly
 from gnomon.shapes import Bool, Int
 
@@ -37,7 +37,7 @@ def answered(model: DecoderOnly, pairs: Sequence[Pair], eos: bool) -> Scores | N
         shapes[len(question), len(answer)].append(i)
     tokens, exact, stopped = [0.0] * len(pairs), [False] * len(pairs), [False] * len(pairs)
     longest = max(sum(shape) + 2 for shape in shapes)
-    if not possible(model, longest):
+    if not has_positions(model, longest):
         return None
     device = next(model.parameters()).device
     for (asked, m), members in shapes.items():
@@ -50,24 +50,13 @@ def answered(model: DecoderOnly, pairs: Sequence[Pair], eos: bool) -> Scores | N
     return Scores(tokens, exact, stopped if eos and model.config.causal else None)
 
 
-def possible(model: DecoderOnly, length: int) -> bool:
-    """Whether the model's encoding has positions for so many tokens."""
-    from gnomon.errors import BadValue
-
-    try:
-        model.check(Layout.dense(1, length))
-    except BadValue:
-        return False
-    return True
-
-
 @torch.no_grad()
 def written(model: DecoderOnly, prompt: Int, m: int) -> tuple[Int, Bool]:
     """prompt (B, T) -> the m tokens written after it (B, m), and whether the model, left alone, ends there and not
     before (B,). One pass serves both: while END is not the likeliest token, forced and free writing are the same."""
     cache, said = model.cache(), []
     early = torch.zeros(len(prompt), dtype=torch.bool, device=prompt.device)
-    with evaluating(model):
+    with evaluation_mode(model):
         logits = model.head(model.hidden(prompt, cache=cache)[:, -1])
         for _ in range(m):
             logits[:, [START, ANSWER, BLANK]] = -torch.inf
@@ -83,9 +72,9 @@ def written(model: DecoderOnly, prompt: Int, m: int) -> tuple[Int, Bool]:
 def filled(model: DecoderOnly, prompt: Int, m: int) -> Int:
     """prompt (B, T) -> what the model puts into m blanks after it (B, m), in one forward."""
     ids = torch.cat([prompt, prompt.new_full((len(prompt), m), BLANK)], 1)
-    with evaluating(model):
+    with evaluation_mode(model):
         logits = model.head(model.hidden(ids)[:, -m:])
     return logits[..., SPECIAL:].argmax(-1) + SPECIAL
 
 
-__all__ = ["Scores", "answered", "filled", "possible", "written"]
+__all__ = ["Scores", "answered", "filled", "written"]

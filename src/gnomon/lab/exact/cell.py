@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -40,6 +40,7 @@ class ExactCell(Cell):
     model: ExactSize = field(default_factory=ExactSize)
     train: ExactRecipe = field(default_factory=ExactRecipe)
     imports: tuple[str, ...] = ()
+    apart: ClassVar[tuple[str, ...]] = ("imports",)
 
     def __post_init__(self) -> None:
         exact_task(self.task)

@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from gnomon.data import locked
+from gnomon.data import lock_folder
 from gnomon.errors import BadValue
 from gnomon.glossary import Words, words
 from gnomon.lab.cell import Result
@@ -110,7 +110,7 @@ def computed(
     """The results of cells by key, kept in a folder if there is one."""
     with ExitStack() as stack:
         root = Path(stack.enter_context(TemporaryDirectory(prefix="gnomon-lab-")) if folder is None else folder)
-        stack.enter_context(locked(root))
+        stack.enter_context(lock_folder(root))
         done = run_cells(cells, Store(root), executor_for(executor, workers=workers), watch)
         return {end.cell.key: end.result for end in done}
 

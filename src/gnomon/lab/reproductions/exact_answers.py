@@ -8,9 +8,9 @@ from gnomon.lab.exact.report import LEARNED, learned
 from gnomon.lab.exact.settings import ExactRecipe, ExactSize
 from gnomon.lab.reproductions.frame import Numbers
 
-LENGTH = 10  # of the longest question trained on
+LENGTH = 6  # of the longest question trained on
 FACTORS = (1.0, 2.0, 3.0)
-SPANS = ("6–10", "11–20", "21–30")
+SPANS = ("4–6", "7–12", "13–18")
 
 
 def cell(task: str, position: str, seed: int, *, recipe: dict[str, Any], causal: bool = True) -> Cell:
