@@ -86,6 +86,16 @@ def test_the_weights_on_request_are_those_of_the_definition():
     assert (p > 0)[0, 0].int().tolist() == [[0, 0, 0, 0], [0, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1]]
 
 
+def test_the_scores_on_request_are_what_the_softmax_reads():
+    """-inf where a query may not look; a trace that asks for none gets none."""
+    module = MultiHeadAttention(32, 4, n_kv_heads=2, window=2).eval()
+    x, trace = torch.randn(1, 4, 32), Trace(scores=[])
+    self_attention(module, x, trace=trace)
+    torch.testing.assert_close(trace.scores[0].softmax(-1), trace.attention[0])
+    assert torch.equal(trace.scores[0] == float("-inf"), trace.attention[0] == 0)
+    assert Trace().scores is None
+
+
 def test_dropout_acts_on_weights_in_training_only():
     module, x = MultiHeadAttention(32, 4, dropout=0.5), torch.randn(1, 6, 32)
     assert not torch.equal(self_attention(module, x), self_attention(module, x))

@@ -3,6 +3,8 @@ import type { Component } from "svelte";
 import { texts, type Texts } from "../lib/words.svelte";
 import Biases from "./biases/Biases.svelte";
 import biases from "./biases/texts.json";
+import Flow from "./flow/Flow.svelte";
+import flow from "./flow/texts.json";
 import Rotary from "./rotary/Rotary.svelte";
 import rotary from "./rotary/texts.json";
 import Sinusoid from "./sinusoid/Sinusoid.svelte";
@@ -20,4 +22,5 @@ export const PANELS: Entry[] = [
   entry("sinusoid", "group_encodings", Sinusoid, sinusoid),
   entry("rotary", "group_encodings", Rotary, rotary),
   entry("biases", "group_encodings", Biases, biases),
+  entry("flow", "group_model", Flow, flow),
 ];

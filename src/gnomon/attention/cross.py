@@ -33,6 +33,8 @@ class CrossAttention(MultiHeadAttention):
             k, v = cache.recall(layer, lambda: self.keys_values(memory.states))
         if trace is not None:
             trace.add_cross(self.weights(q, k, NOTHING, at, memory.at))
+            if trace.cross_scores is not None:
+                trace.add_cross_scores(self.scores(q, k, NOTHING, at, memory.at))
         return self.attend(q, k, v, NOTHING, at, memory.at)
 
 

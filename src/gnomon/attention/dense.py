@@ -103,13 +103,41 @@ def weights(
     content: Content | None = None,
 ) -> Float:
     """The attention weights (B, H, T, S), in float32 or wider."""
+    s, ok = _scores(q, k, position, at, k_at, settings, content)
+    with torch.autocast(q.device.type, enabled=False):
+        return masked_softmax(s, ok, None if settings.sinks is None else settings.sinks.to(s.dtype)[:, None, None])
+
+
+def scores(
+    q: Float,
+    k: Float,
+    position: PositionEncoding,
+    at: Layout,
+    k_at: Layout,
+    settings: AttentionSettings,
+    content: Content | None = None,
+) -> Float:
+    """What the softmax reads (B, H, T, S), in float32 or wider; -inf where a query may not look."""
+    s, ok = _scores(q, k, position, at, k_at, settings, content)
+    return s.masked_fill(~ok, float("-inf"))
+
+
+def _scores(
+    q: Float,
+    k: Float,
+    position: PositionEncoding,
+    at: Layout,
+    k_at: Layout,
+    settings: AttentionSettings,
+    content: Content | None,
+) -> tuple[Float, Bool]:
+    """Scores (B, H, T, S), and where they count (B or 1, 1, T, S)."""
     q, k = q.to(position_dtype(q.dtype)), k.to(position_dtype(k.dtype))
     content = (Content.of(position) if content is None else content).to(q.dtype)
     ok = visible(at, k_at, settings.causal, settings.window, settings.sink_tokens)
     with torch.autocast(q.device.type, enabled=False):
         s = position.scores(Side(q, at, content.q), Side(k, k_at, content.k), content.tables, ok, settings.scale_of(q))
-        s = s if settings.softcap is None else settings.softcap * torch.tanh(s / settings.softcap)
-        return masked_softmax(s, ok, None if settings.sinks is None else settings.sinks.to(s.dtype)[:, None, None])
+        return (s if settings.softcap is None else settings.softcap * torch.tanh(s / settings.softcap)), ok
 
 
 def masked_softmax(s: Float, ok: Bool, sink: Float | None = None) -> Float:
@@ -132,4 +160,13 @@ def share_heads(x: Float, n_heads: int) -> Float:
     return x if x.shape[1] == n_heads else x.repeat_interleave(n_heads // x.shape[1], 1)
 
 
-__all__ = ["AttentionSettings", "Content", "ScoreSettings", "dense", "masked_softmax", "share_heads", "weights"]
+__all__ = [
+    "AttentionSettings",
+    "Content",
+    "ScoreSettings",
+    "dense",
+    "masked_softmax",
+    "scores",
+    "share_heads",
+    "weights",
+]

@@ -14,7 +14,7 @@ from torch import nn
 
 from gnomon.attention.attend import NOTHING, attention, check_built
 from gnomon.attention.cache import Cache
-from gnomon.attention.dense import AttentionSettings, Content, ScoreSettings, share_heads, weights
+from gnomon.attention.dense import AttentionSettings, Content, ScoreSettings, scores, share_heads, weights
 from gnomon.errors import BadValue, must_be, wrong
 from gnomon.kinds import Setting
 from gnomon.layout import Layout, layout_of
@@ -157,14 +157,18 @@ class MultiHeadAttention(nn.Module):
         content = self.content(x, position, tables, at, layer, cache) if position.acts == "attention" else None
         if cache is not None:
             k, v = cache.update(layer, k, v)
-        done, seen = [], []
+        done, seen, before = [], [], []
         for part, keys in position.read(k, tables):
             here = at if part == slice(None) else at.tokens(part)
             done.append(self.attend(q[:, :, part], keys, v, position, here, k_at, content))
             if trace is not None:
                 seen.append(self.weights(q[:, :, part], keys, position, here, k_at, content))
+                if trace.scores is not None:
+                    before.append(self.scores(q[:, :, part], keys, position, here, k_at, content))
         if trace is not None:
             trace.add_attention(torch.cat(seen, 2))
+            if before:
+                trace.add_scores(torch.cat(before, 2))
         return done[0] if len(done) == 1 else torch.cat(done, 1)
 
     def content(
@@ -238,6 +242,12 @@ class MultiHeadAttention(nn.Module):
         """The attention weights (B, H, T, S) by the dense definition."""
         settings = replace(self.settings, sinks=self.sinks)
         return weights(q, share_heads(k, self.n_heads), position, at, k_at, settings, content)
+
+    def scores(
+        self, q: Float, k: Float, position: PositionEncoding, at: Layout, k_at: Layout, content: Content | None = None
+    ) -> Float:
+        """What the softmax reads (B, H, T, S) by the dense definition, -inf where a query may not look."""
+        return scores(q, share_heads(k, self.n_heads), position, at, k_at, self.settings, content)
 
     def extra_repr(self) -> str:
         """Shown by print(module)."""

@@ -8,7 +8,7 @@ from gnomon.glossary import words
 
 
 @click.command("explore", cls=TakesModel)
-@click.argument("model", required=False)
+@click.argument("models", nargs=-1, metavar="[MODEL]...")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at; others demand a token.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, help="Port to listen at.  [default: 0, which takes a free one]"
@@ -20,7 +20,7 @@ from gnomon.glossary import words
 @import_option
 @json_option
 def command(
-    model: str | None,
+    models: tuple[str, ...],
     host: str,
     port: int,
     open_browser: bool,
@@ -32,15 +32,16 @@ def command(
     """Open the explorer, a page on this machine, and look into MODEL with it. Ctrl-C ends it.
 
     MODEL is what `gnomon generate` takes: a run folder, a Hugging Face folder, a .gguf file or the name of a pulled
-    model. Only this machine can reach the page, and nothing leaves the machine.
+    model. Small models of every architecture come with the package, and are there besides. Only this machine can reach
+    the page, and nothing leaves the machine.
     """
     from gnomon.device import resolve_device, set_threads
-    from gnomon.explorer import Served, Shelf, serve
+    from gnomon.explorer import Served, Shelf, included, serve
 
     set_threads(threads)
-    shelf = Shelf([] if model is None else [model], str(resolve_device(device)))
-    if model is not None:
-        shelf.get(shelf.names[0])  # what is wrong with it is said here, not on the page
+    shelf = Shelf([*models, *included()], str(resolve_device(device)))
+    for name in shelf.names[: len(models)]:
+        shelf.get(name)  # what is wrong with it is said here, not on the page
 
     def started(at: Served) -> None:
         if as_json:

@@ -5,8 +5,9 @@ and is shipped, so that nobody who uses it needs Node. Panels of pure maths run 
 questions to this server: a question is a function of `questions`, found by its name.
 """
 
+from gnomon.explorer import flow as _flow  # noqa: F401  questions register themselves
 from gnomon.explorer.app import explorer
 from gnomon.explorer.serve import Served, serve
-from gnomon.explorer.shelf import Shelf
+from gnomon.explorer.shelf import Shelf, included
 
-__all__ = ["Served", "Shelf", "explorer", "serve"]
+__all__ = ["Served", "Shelf", "explorer", "included", "serve"]

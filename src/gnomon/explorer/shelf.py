@@ -1,6 +1,7 @@
 """The models that a page may look into: those named when the server started, each loaded when it is first asked for."""
 
 from collections.abc import Sequence
+from importlib.resources import files
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -8,6 +9,16 @@ from typing import Any
 from gnomon.checkpoints import load
 from gnomon.errors import BadValue, unknown
 from gnomon.models import Model
+
+
+INCLUDED = ("rope", "alibi", "t5", "sinusoidal", "learned", "none", "numbers-es-en", "gaps")  #: in the order shown
+
+
+def included() -> list[Path]:
+    """The small models that come with the package: a decoder for each of six encodings, a translator of numbers, and an
+    encoder that fills gaps. `explorer/train_models.py` made them."""
+    folder = Path(str(files("gnomon.explorer"))) / "models"
+    return [place for name in INCLUDED if (place := folder / f"tiny-{name}").is_dir()]
 
 
 class Shelf:
@@ -32,7 +43,8 @@ class Shelf:
         with self.lock:
             found = self._known[name]
             if not isinstance(found, Model):
-                found = self._known[name] = load(found, device=self.device)
+                small = found in included()  # float16 on the disk
+                found = self._known[name] = load(found, self.device, "float32" if small else None)
             return found.eval()
 
     def cards(self) -> list[dict[str, Any]]:
@@ -51,4 +63,4 @@ def _free(name: str, taken: dict[str, Any]) -> str:
     return made
 
 
-__all__ = ["Shelf"]
+__all__ = ["Shelf", "included"]
