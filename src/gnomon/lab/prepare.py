@@ -17,7 +17,7 @@ from gnomon.errors import BadInput, BadValue
 from gnomon.lab.progress import counter
 from gnomon.lab.protocols import Floats, Targets, choose_targets
 from gnomon.lab.settings import LabSettings
-from gnomon.lab.trial import CorpusRef, TextCell, tokenizer_folder
+from gnomon.lab.trial import CorpusRef, TrialCell, tokenizer_folder
 
 EXPERIMENT = "experiment.json"
 GRID = ("positions", "combine", "seed", "seeds")  # settings that add trials and leave the others as they are
@@ -40,10 +40,10 @@ class Lab:
     seconds: float  # that preparing took
     imported: tuple[str, ...] = ()  # modules of the user's, that made encodings known
 
-    def cells(self) -> list[TextCell]:
+    def cells(self) -> list[TrialCell]:
         """One cell per trial."""
         return [
-            TextCell(self.settings.only(trial), self.training, self.held_out, self.tokenizer.sha256, self.imported)
+            TrialCell(self.settings.only(trial), self.training, self.held_out, self.tokenizer.sha256, self.imported)
             for trial in self.settings.trials()
         ]
 

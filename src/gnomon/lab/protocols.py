@@ -6,9 +6,10 @@ Three protocols are in use, and their numbers must not be mixed:
     sliding   a window of length l moves by S targets: what deployment with a crop does
     fixed     the same targets at the end of long documents for every l; only the context in front of them varies
 
-This is the third (Kazemnejad et al. 2023, arXiv:2305.19466, appendix F), the fair curve: whatever differs between two
+The lab's own is the third (Kazemnejad et al. 2023, arXiv:2305.19466, appendix F), the fair curve: whatever differs between two
 lengths is what the model made of the longer context. At the training length it is the crop itself: the model is given
-the last L tokens and nothing else.
+the last L tokens and nothing else. The other two are measured beside it where they are asked for; each has numbers of
+its own (`in_windows`, `sliding`).
 """
 
 from collections.abc import Sequence
@@ -76,6 +77,11 @@ class Targets:
         summed = np.zeros(self.n_documents)
         np.add.at(summed, self.document, values)
         return summed
+
+    def bytes_by(self, protocol: str) -> Floats:
+        """(documents,) bytes of the tokens that a protocol scores."""
+        scored = {"fixed": self.n, "sliding": self.longest // 2, "windows": self.longest}[protocol]
+        return self.by_document(self.n_bytes[:, -scored:].sum(1))
 
     def of(self, read: Floats) -> Floats:
         """(documents,) nats for each document's targets, from those of every token of the windows (blocks, longest)."""
@@ -155,9 +161,32 @@ def document_nats(model: DecoderOnly, targets: Targets, length: int, shift: int 
     return targets.by_document(nats)
 
 
+def in_windows(model: DecoderOnly, targets: Targets, length: int) -> Floats:
+    """(documents,) nats for all tokens of the targets' windows, cut into pieces of `length` that are read each alone."""
+    rows = _pieces(targets.windows, length)
+    read = nats_per_token(model, rows, length).reshape(len(targets.windows), -1)
+    return targets.by_document(read.sum(1))
+
+
+def _pieces(windows: Ints, length: int) -> Ints:
+    """(blocks * pieces, length + 1): each piece begins with the last token of the one before."""
+    starts = range(0, windows.shape[1] - length, length)
+    return np.stack([windows[:, at : at + length + 1] for at in starts], axis=1).reshape(-1, length + 1)
+
+
+def sliding(model: DecoderOnly, targets: Targets, length: int) -> Floats:
+    """(documents,) nats for the second half of the targets' windows: a window of `length` moves by half of itself, and
+    the last half of it is scored, so that each target has at least half of the window in front of it."""
+    step, end = max(1, length // 2), targets.windows.shape[1]
+    nats = np.zeros(len(targets.windows))
+    for stop in range(end - targets.longest // 2 + step, end + 1, step):
+        nats += nats_per_token(model, targets.windows[:, stop - length - 1 : stop], step).sum(1)
+    return targets.by_document(nats)
+
+
 def nats_by_position(model: DecoderOnly, targets: Targets, length: int) -> Floats:
     """(blocks, length) nats at each position of the targets' windows, cut to their first `length` tokens. Whole windows
-    end in the targets: `targets.of(read)` is then the surprise at the longest length, without reading them twice."""
+    end in the targets: `targets.of(read)` is then the document_nats at the longest length, without reading them twice."""
     return nats_per_token(model, targets.windows[:, : length + 1], length)
 
 
@@ -207,9 +236,11 @@ def _placed(length: int, shift: int) -> Layout:
 __all__ = [
     "Targets",
     "choose_targets",
-    "document_nats",
     "far_attention",
-    "has_positions",
     "nats_by_position",
+    "in_windows",
     "nats_per_token",
+    "has_positions",
+    "sliding",
+    "document_nats",
 ]

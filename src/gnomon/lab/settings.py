@@ -19,6 +19,9 @@ from gnomon.positions.registry import encoding, label, names, parse, parse_list
 
 # The flattest and the one most in use come first: what a reader sees first is those two beside each other.
 PUBLISHED = ("alibi", "rope", "t5", "sinusoidal", "none", "learned")
+TEXT = "text"  #: the task of language modelling
+PROTOCOLS = ("fixed", "sliding", "windows")
+SWEEP_SEED = 1000  #: of the trials that choose a learning rate
 ALL = "all"  #: stands for the standard grid where encodings are listed
 
 
@@ -67,13 +70,20 @@ class LabSettings:
     """An experiment: which encodings, how far past the training length, which model and training."""
 
     positions: tuple[str, ...] = PUBLISHED
+    tasks: tuple[str, ...] = (TEXT,)  # language modelling, or names of tasks with exact answers
     combine: tuple[Combine, ...] = ("add",)  # how encodings that act at the input meet the token vectors
     train_length: int = 64
+    train_lengths: tuple[int, ...] = ()  # besides train_length
+    sizes: tuple[str, ...] = ()  # of the model, instead of `model`'s: LAYERSxWIDTH or LAYERSxWIDTHxHEADS
     factors: tuple[int, ...] = (1, 2, 4, 8, 16)  # of the training length, measured at
     seed: int = 0
     seeds: int = 1  # each encoding is trained from as many seeds, from `seed` on
     vocab_size: int = 512
     held_out: float = 0.05  # share of the text
+    protocols: tuple[str, ...] = ("fixed",)  # of measuring, see protocols.py
+    trained_at: tuple[int, ...] = ()  # multiples of the training length at which each is trained too, as a baseline
+    rates: tuple[float, ...] = ()  # learning rates to choose from for each encoding, in a sweep of its own
+    sweep_steps: int | None = None  # of that sweep; a third of the steps by default
     blocks: int = 2  # of targets at the end of each held-out document, each a quarter of the longest context
     device: str = "cpu"  # or cuda, mps, auto; on a processor several small models train at once
     threads: int = 1  # of each model's training: the order of sums depends on it
@@ -86,6 +96,16 @@ class LabSettings:
         for name, least in {"train_length": 4, "seeds": 1, "blocks": 1, "threads": 1}.items():
             if getattr(self, name) < least:
                 raise BadValue(f"{name} must be at least {least}, got {getattr(self, name)}")
+        for way in self.protocols:
+            if way not in PROTOCOLS:
+                raise unknown("protocol", way, PROTOCOLS, synonyms())
+        for text in self.sizes:
+            size_of(text, self.model)
+        if any(n < 4 for n in self.train_lengths) or any(n < 2 for n in self.trained_at):
+            raise BadValue(
+                "training lengths are 4 tokens or more, and trained_at lists multiples of 2 or more; "
+                f"got {self.train_lengths} and {self.trained_at}"
+            )
         for name in ("steps", "batch_size"):
             if getattr(self.train, name) < 1:
                 raise BadValue(f"train.{name} must be at least 1, got {getattr(self.train, name)}")
@@ -128,8 +148,41 @@ class LabSettings:
         return tuple(spec.with_options(max_positions=reach, **spec.cls.options_for(reach)) for spec in specs)
 
     def only(self, trial: "Trial") -> "LabSettings":
-        """The same for one of its trials."""
-        return replace(self, positions=(trial.position,), combine=(trial.combine,), seed=trial.seed, seeds=1)
+        """The same for one of its trials: all that decides its numbers, and nothing of the grid around it."""
+        name = self.fitted(trial.position)[0].name
+        return replace(
+            self, positions=(trial.position,), combine=(trial.combine,), seed=trial.seed, seeds=1, rates=(),
+            sweep_steps=None, trained_at=(), train=replace(self.train, lr=self.train.rate_of(name), lr_of={}),
+        )  # fmt: skip
+
+    def panels(self) -> "list[LabSettings]":
+        """One experiment for each size of model and training length: within it, encodings and seeds are comparable."""
+        lengths = dict.fromkeys([self.train_length, *self.train_lengths])
+        models = [size_of(text, self.model) for text in self.sizes] or [self.model]
+        alone = replace(self, train_lengths=(), sizes=(), tasks=(TEXT,))
+        return [replace(alone, train_length=n, model=model) for model in models for n in lengths]
+
+    def sweep(self) -> "dict[tuple[str, float], LabSettings]":
+        """The trials that choose a learning rate for each encoding: (encoding, rate) -> what to train. Their seed is
+        none that is reported, and only the training length is measured."""
+        steps = self.sweep_steps or max(1, self.train.steps // 3)
+        quick = replace(self.train, steps=steps, warmup=min(self.train.warmup, steps // 4), lr_of={})
+        alone = replace(self, protocols=("fixed",), factors=(max(self.factors),), combine=("add",))
+        return {
+            (text, rate): replace(alone, train=replace(quick, lr=rate)).only(Trial(text, "add", SWEEP_SEED))
+            for text in self.positions
+            for rate in self.rates
+        }
+
+    def at_length(self, trial: "Trial", factor: int) -> "LabSettings":
+        """The baseline of a trial: the same model trained at `factor` times the length, on as many tokens, and asked
+        for the same targets."""
+        mine, longest = self.only(trial), self.lengths[-1]
+        length, t = self.train_length * factor, mine.train
+        batch = max(1, t.batch_size // factor)
+        steps = max(1, round(t.steps * t.batch_size * self.train_length / (batch * length)))
+        recipe = replace(t, batch_size=batch, steps=steps, warmup=max(1, round(t.warmup * steps / t.steps)))
+        return replace(mine, train_length=length, factors=(longest // length,), train=recipe, protocols=("fixed",))
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON-ready data; `from_dict` brings it back."""
@@ -161,6 +214,20 @@ class Trial:
         """Where it is kept, below the experiment's folder."""
         name = re.sub(r"[^\w.=-]+", "-", self.label).strip("-")
         return name if self.seed == 0 else f"{name}-seed{self.seed}"
+
+
+def size_of(text: str, like: Size) -> Size:
+    """The size that `2x128` or `2x128x4` names: layers, width and heads, by default one for every 32 channels. The rest
+    is as in `like`, but for the scale of the first weights, which keeps its ratio to the width."""
+    found = re.fullmatch(r"(\d+)x(\d+)(?:x(\d+))?", text.strip())
+    if found is None:
+        raise BadValue(f"a size is LAYERSxWIDTH or LAYERSxWIDTHxHEADS, such as 2x128 or 4x256x8; got {text!r}")
+    layers, width = int(found[1]), int(found[2])
+    heads = int(found[3] or max(1, width // 32))
+    if not (layers and width and heads) or width % heads:
+        raise BadValue(f"a size has layers, a width and heads that divide it, such as 4x256x8; got {text!r}")
+    std = like.init_std * (like.d_model / width) ** 0.5
+    return replace(like, d_model=width, n_layers=layers, n_heads=heads, d_ff=None, init_std=round(std, 4))
 
 
 # ------------------------------------------------------------------ encodings as text

@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -17,7 +18,16 @@ from gnomon.data.files import cache_folder
 from gnomon.device import resolve_device
 from gnomon.errors import BadInput
 from gnomon.lab.cell import Cell, Result, Tell, restored
-from gnomon.lab.protocols import Targets, choose_targets, document_nats, far_attention, has_positions, nats_by_position
+from gnomon.lab.protocols import (
+    Targets,
+    choose_targets,
+    far_attention,
+    nats_by_position,
+    in_windows,
+    has_positions,
+    sliding,
+    document_nats,
+)
 from gnomon.lab.settings import LabSettings, Trial
 from gnomon.models import DecoderOnly
 from gnomon.positions import PositionEncoding
@@ -42,7 +52,7 @@ class CorpusRef:
 
 
 @dataclass(frozen=True)
-class TextCell(Cell):
+class TrialCell(Cell):
     """A language model under one encoding: trained on windows, measured on ever longer ones.
 
     settings   of one trial: one encoding, one way to combine it, one seed
@@ -125,12 +135,14 @@ class Measurements:
     shifted      per document, at the training length, with the tokens placed at the end of the longest context
     by_position  nats summed over windows, at each position of the longest context the encoding allows
     far          at the longest context, the share of attention beyond the training length
+    others       the same as nats by the other protocols that were asked for, by name
     """
 
     nats: list[list[float] | None]
     shifted: list[float] | None
     by_position: list[float]
     far: float | None
+    others: dict[str, list[list[float] | None]]
 
 
 @dataclass(frozen=True)
@@ -140,6 +152,8 @@ class TrialResult:
     first    fingerprint of the first weights of everything that is not position
     losses   [steps taken, training loss in nats per token], now and then
     step_cpu_seconds   the processor's time for a step of training, the median, which other programs disturb little
+    step_bytes         what a step keeps for its backward, and 16 bytes for each parameter: itself, its gradient and
+                       the two moments of the optimizer
     """
 
     trial: Trial
@@ -151,6 +165,7 @@ class TrialResult:
     tokens: int
     train_seconds: float
     step_cpu_seconds: float
+    step_bytes: int
     measure_seconds: float
 
     @classmethod
@@ -163,7 +178,7 @@ class TrialResult:
         return found
 
 
-def run(cell: TextCell, folder: Path, tell: Tell) -> TrialResult:
+def run(cell: TrialCell, folder: Path, tell: Tell) -> TrialResult:
     """Train and measure the cell's model, and keep it in the folder."""
     tokenizer = Tokenizer.load(tokenizer_folder(cell.tokenizer))
     store, held_out = cell.training.open(tokenizer), cell.held_out.open(tokenizer)
@@ -188,6 +203,7 @@ def run(cell: TextCell, folder: Path, tell: Tell) -> TrialResult:
         tokens=s.train.steps * s.train.batch_size * s.train_length,
         train_seconds=trained - began,
         step_cpu_seconds=step_seconds,
+        step_bytes=bytes_of_step(model, LMBatches(store, s.train.batch_size, s.train_length, trial.seed).batch(0)),
         measure_seconds=time.perf_counter() - trained,
     )
 
@@ -258,6 +274,25 @@ def train(
     return losses, statistics.median(seconds)
 
 
+def bytes_of_step(model: DecoderOnly, ids: "np.ndarray[Any, np.dtype[np.int64]]") -> int:
+    """Bytes that a training step on these windows holds: what its forward keeps for the backward, counted once for each
+    storage, and the parameters with their gradients and moments. Counted, not measured: the same on every machine."""
+    kept: dict[int, int] = {}
+
+    def keep(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        kept[storage.data_ptr()] = storage.nbytes()
+        alive.append(tensor)
+        return tensor
+
+    alive: list[Tensor] = []  # a freed storage would lend its address to another
+    parameters = {p.untyped_storage().data_ptr() for p in model.parameters()}
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        Windows(torch.from_numpy(ids).to(next(model.parameters()).device)).loss(model)
+    activations = sum(size for at, size in kept.items() if at not in parameters)
+    return activations + 16 * sum(p.numel() for p in model.parameters())
+
+
 def measure(model: DecoderOnly, targets: Targets, settings: LabSettings) -> Measurements:
     """Everything that is measured of a trained model."""
     lengths = settings.lengths
@@ -278,13 +313,18 @@ def measure(model: DecoderOnly, targets: Targets, settings: LabSettings) -> Meas
         else None,
         by_position=read.sum(0).tolist(),
         far=far_attention(model, targets, L) if has_positions(model, longest) else None,
+        others={
+            name: [way(model, targets, n).tolist() if has_positions(model, n) else None for n in lengths]
+            for name, way in {"windows": in_windows, "sliding": sliding}.items()
+            if name in settings.protocols
+        },
     )
 
 
 __all__ = [
     "CorpusRef",
     "Measurements",
-    "TextCell",
+    "TrialCell",
     "TrialResult",
     "build",
     "fingerprint",
