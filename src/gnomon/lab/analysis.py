@@ -1,7 +1,7 @@
 """From what was measured to what it says: bits per byte with intervals, a kind of curve, an order of encodings."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import log
 from typing import Literal
@@ -11,9 +11,11 @@ import numpy as np
 from gnomon.lab.bootstrap import Bootstrap, Interval
 from gnomon.lab.protocols import Floats
 from gnomon.lab.published import CURVES
-from gnomon.lab.settings import LabSettings, parse_list
+from gnomon.lab.seeds import median
+from gnomon.lab.settings import LabSettings, Trial, parse_list
 from gnomon.lab.trial import TrialResult
 
+WORTH = -0.1  # over the trigram's bits: a model above it has learned too little to compare encodings by
 FLAT, BREAKS = 0.05, 0.20  # relative increase: up to FLAT a curve is flat, from BREAKS on it is broken
 Kind = Literal["flat", "rises", "breaks", "n/a"]
 
@@ -23,14 +25,20 @@ class EncodingResult:
     """What was found out about one encoding, all seeds together.
 
     bits       bits per byte of the targets at each length; None where the encoding has no meaning
+    others     the same by other protocols, by name; they score other tokens, so they compare with each other only
+    trained_at the same of models trained at that length on as many tokens, where the settings asked for them
     increase   of these over the first, as a share
     shifted    the same as `increase`, for the training length placed at the end of the longest context
     far        at the longest length, the share of attention that goes farther back than training's windows reached
     nats       (documents,) paid for the targets at each length
     by_seed    bits of each seed, at each length
+    median     of those at each length, with its interval over seeds
+    growth     median over seeds of the increase to the longest length, with its interval over seeds
+    passed     seeds whose bits at the training length are 10 % or more below the trigram's
     by_position  bits per byte in each bucket of positions (see the report's `edges`), in windows of the longest length
     curve      the same over the bits that the byte trigram pays for the same text, which is easier in some places
     reach      the last position that the encoding has, up to the longest length
+    step_bytes what a training step holds
     """
 
     label: str
@@ -46,12 +54,18 @@ class EncodingResult:
     far: float | None
     nats: list[Floats | None]
     by_seed: list[list[float | None]]
+    median: list[Interval | None]
+    growth: Interval | None
+    passed: int
+    others: dict[str, list[Interval | None]]
+    trained_at: list[Interval | None]
     curve: list[float | None]
     by_position: list[float | None]
     reach: int
     train_loss: float
     tokens_per_second: float
     step_cpu_seconds: float
+    step_bytes: int
     seconds: float
 
     @property
@@ -81,28 +95,70 @@ def published_kind(name: str, factor: float) -> Kind | None:
 
 
 @dataclass(frozen=True)
+class Swept:
+    """A learning rate of the sweep: bits at the training length after a shorter training; None where it overflowed."""
+
+    position: str
+    rate: float
+    bits: float | None
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class Measured:
+    """All results of a panel: its trials, the same trained at multiples of its length, and the sweep of rates."""
+
+    trials: Sequence[TrialResult]
+    baselines: Mapping[tuple[Trial, int], TrialResult] = field(default_factory=dict)
+    sweep: Sequence[Swept] = ()
+
+
+@dataclass(frozen=True)
 class Scale:
     """What rows are measured by.
 
-    bootstrap  draws of documents
+    bootstrap  draws of documents, by protocol
+    guess      bits of the trigram for the targets
     edges      of buckets of positions
     n_bytes    (longest,) bytes at each position, all windows together; trigram: nats that it pays for them
     """
 
-    bootstrap: Bootstrap
+    bootstrap: Mapping[str, Bootstrap]
+    guess: float
     edges: Sequence[int]
     n_bytes: Floats
     trigram: Floats
 
 
-def rows(measured: Sequence[TrialResult], settings: LabSettings, scale: Scale) -> list[EncodingResult]:
+def rows(measured: Measured, settings: LabSettings, scale: Scale) -> list[EncodingResult]:
     """One row per encoding, in the order of the trials."""
-    labels = dict.fromkeys(m.trial.label for m in measured)
-    return [_row([m for m in measured if m.trial.label == label], settings, scale) for label in labels]
+    labels = dict.fromkeys(m.trial.label for m in measured.trials)
+    return [
+        replace(
+            _row([m for m in measured.trials if m.trial.label == label], settings, scale),
+            trained_at=_trained_at(measured, label, settings, scale),
+        )
+        for label in labels
+    ]
+
+
+def _trained_at(measured: Measured, label: str, settings: LabSettings, scale: Scale) -> list[Interval | None]:
+    """Bits of the baselines of an encoding at each length, all seeds together."""
+    found = []
+    for n in settings.lengths:
+        mine = [
+            m
+            for (t, factor), m in measured.baselines.items()
+            if t.label == label and factor * settings.train_length == n
+        ]
+        nats = mean([m.measurements.nats[0] for m in mine])
+        found.append(None if nats is None else scale.bootstrap["fixed"].bits_per_byte(nats))
+    return found
 
 
 def _row(seeds: Sequence[TrialResult], settings: LabSettings, scale: Scale) -> EncodingResult:
-    bootstrap = scale.bootstrap
+    bootstrap = scale.bootstrap["fixed"]
+    by_seed = [[None if x is None else _bits(bootstrap, x) for x in m.measurements.nats] for m in seeds]
     first, specs = seeds[0], parse_list(seeds[0].trial.position)
     classes = list(dict.fromkeys(spec.cls for spec in specs))
     alone = len(classes) == 1 and specs[0].positions is None  # what the literature expects is of encodings alone
@@ -125,15 +181,32 @@ def _row(seeds: Sequence[TrialResult], settings: LabSettings, scale: Scale) -> E
         shifted=None if shifted is None else bootstrap.increase(shifted, start),
         far=None if first.measurements.far is None else float(np.mean([m.measurements.far or 0.0 for m in seeds])),
         nats=nats,
-        by_seed=[[None if x is None else _bits(bootstrap, x) for x in m.measurements.nats] for m in seeds],
+        by_seed=by_seed,
+        median=[_median(column) for column in zip(*by_seed, strict=True)],
+        growth=_median([None if bits[-1] is None else bits[-1] / (bits[0] or 1.0) - 1 for bits in by_seed]),
+        passed=sum((bits[0] or 0.0) / scale.guess - 1 <= WORTH for bits in by_seed),
+        others={name: _by_protocol(seeds, name, scale.bootstrap[name]) for name in first.measurements.others},
+        trained_at=[],
         by_position=bits_by_bucket(by_position, scale.n_bytes * log(2), scale.edges),
         curve=bits_by_bucket(by_position, scale.trigram, scale.edges),
         reach=len(by_position),
         train_loss=float(np.mean([m.losses[-1][1] for m in seeds])),
         tokens_per_second=tokens / seconds,
         step_cpu_seconds=float(np.mean([m.step_cpu_seconds for m in seeds])),
+        step_bytes=first.step_bytes,
         seconds=seconds + sum(m.measure_seconds for m in seeds),
     )
+
+
+def _median(values: Sequence[float | None]) -> Interval | None:
+    """Over seeds; None where the quantity has no meaning."""
+    given = [value for value in values if value is not None]
+    return median(given) if len(given) == len(values) else None
+
+
+def _by_protocol(seeds: Sequence[TrialResult], name: str, bootstrap: Bootstrap) -> list[Interval | None]:
+    columns = zip(*(m.measurements.others[name] for m in seeds), strict=True)
+    return [None if nats is None else bootstrap.bits_per_byte(nats) for nats in map(mean, columns)]
 
 
 def _bits(bootstrap: Bootstrap, nats: list[float]) -> float:
@@ -193,8 +266,11 @@ def _value(row: EncodingResult, at: int) -> float:
 __all__ = [
     "BREAKS",
     "FLAT",
+    "WORTH",
     "EncodingResult",
     "Kind",
+    "Measured",
+    "Swept",
     "bits_by_bucket",
     "buckets",
     "holds_until",

@@ -14,6 +14,7 @@ from pathlib import Path
 from gnomon.data import lock_folder
 from gnomon.data.corpus import STDLIB
 from gnomon.embed.input import Combine
+from gnomon.errors import BadValue
 from gnomon.glossary import words
 from gnomon.lab.executor_choice import executor_for
 from gnomon.lab.executors import Executor, run_cells
@@ -21,7 +22,7 @@ from gnomon.lab.live_table import LiveTable
 from gnomon.lab.machine import machine
 from gnomon.lab.prepare import Lab, Source, prepare
 from gnomon.lab.progress import Progress
-from gnomon.lab.report import LabReport, make_report
+from gnomon.lab.report import LabReport, Measured, Swept, bits_of_targets, make_report
 from gnomon.lab.settings import PUBLISHED, LabSettings, Recipe, Size, as_texts
 from gnomon.lab.store import Store
 from gnomon.lab.trial import TrialResult
@@ -95,37 +96,62 @@ def experiment(
         )
 
 
-def perform(
-    lab: Lab,
-    executor: Executor,
-    resume: bool = False,
-    quiet: bool = True,
-    lang: str = "en",
-) -> LabReport:
+def perform(lab: Lab, executor: Executor, resume: bool = False, quiet: bool = True, lang: str = "en") -> LabReport:
     """Train and measure what is left to do of a prepared experiment, and report on all of it.
 
     lang: of what is said on the way
     """
     began = time.perf_counter()
-    store, cells = Store(lab.folder), lab.cells()
-    many, table = executor.workers_for(cells), LiveTable(lab, words("lab", lang))
-    found: dict[str, TrialResult] = {}
-    reused = [cell.label for cell in cells if resume and store.find(cell) is not None]
+    store = Store(lab.folder)
     with Progress(quiet) as progress:
+        lab, sweep = with_best_rates(lab, store, executor, progress, resume)
+        cells, baselines = lab.cells(), lab.baselines()
+        table = LiveTable(lab, words("lab", lang))
+        reused = [cell.label for cell in cells if resume and store.find(cell) is not None]
         if reused:
             progress.say(table.taken(reused))
         progress.say("\n".join(table.heading))
-        for done in run_cells(cells, store, executor, progress, resume):
+        found: dict[str, TrialResult] = {}
+        shown = {cell.key for cell in cells}
+        for done in run_cells([*cells, *baselines.values()], store, executor, progress, resume):
             result = found[done.cell.key] = TrialResult.from_result(done.result)
-            progress.say(table.line(result))
+            if done.cell.key in shown:
+                progress.say(table.line(result))
     spent = time.perf_counter() - began
+    workers = executor.workers_for(cells)
     about = {
         "corpus": lab.about,
-        "machine": {**machine(), "workers": many, "threads per worker": lab.settings.threads},
+        "machine": {**machine(), "workers": workers, "threads per worker": lab.settings.threads},
         "seconds": {"prepare": lab.seconds, "train and measure": spent, "total": lab.seconds + spent},
         "reused": reused,
     }
-    return make_report(lab.settings, [found[cell.key] for cell in cells], lab.targets, lab.trigram, about)
+    measured = Measured([found[cell.key] for cell in cells], {key: found[c.key] for key, c in baselines.items()}, sweep)
+    return make_report(lab.settings, measured, lab.targets, lab.trigram, about)
+
+
+def with_best_rates(
+    lab: Lab, store: Store, executor: Executor, progress: Progress, resume: bool
+) -> tuple[Lab, list[Swept]]:
+    """The same with the learning rate that was best for each encoding, and what the sweep found; unchanged where
+    the settings list no rates."""
+    cells = lab.sweep()
+    if not cells:
+        return lab, []
+    found = {
+        done.cell.key: done.result["nats"]
+        for done in run_cells(list(cells.values()), store, executor, progress, resume)
+    }
+    bits = {key: bits_of_targets(lab.targets, found[cell.key]) for key, cell in cells.items()}
+    swept, best = [], {}
+    for text in lab.settings.positions:
+        mine = {rate: bits[text, rate] for rate in lab.settings.rates}
+        finite = {rate: value for rate, value in mine.items() if value is not None}
+        if not finite:
+            raise BadValue(f"no learning rate of {sorted(mine)} trains {text} without overflow: give lower ones")
+        best[text] = min(finite, key=lambda rate: finite[rate])
+        swept += [Swept(text, rate, value, rate == best[text]) for rate, value in mine.items()]
+    train = replace(lab.settings.train, lr_of={**lab.settings.train.lr_of, **best})
+    return replace(lab, settings=replace(lab.settings, train=train)), swept
 
 
 __all__ = ["experiment", "extrapolation", "perform"]

@@ -6,8 +6,8 @@ Three protocols are in use, and their numbers must not be mixed:
     sliding   a window of length l moves by S targets: what deployment with a crop does
     fixed     the same targets at the end of long documents for every l; only the context in front of them varies
 
-The lab's own is the third (Kazemnejad et al. 2023, arXiv:2305.19466, appendix F), the fair curve: whatever differs between two
-lengths is what the model made of the longer context. At the training length it is the crop itself: the model is given
+The lab's own is the third (Kazemnejad et al. 2023, arXiv:2305.19466, appendix F), the fair curve: whatever differs
+between two lengths is what the model made of the longer context. At the training length it is the crop itself: the model is given
 the last L tokens and nothing else. The other two are measured beside it where they are asked for; each has numbers of
 its own (`in_windows`, `sliding`).
 """
@@ -162,7 +162,7 @@ def document_nats(model: DecoderOnly, targets: Targets, length: int, shift: int 
 
 
 def in_windows(model: DecoderOnly, targets: Targets, length: int) -> Floats:
-    """(documents,) nats for all tokens of the targets' windows, cut into pieces of `length` that are read each alone."""
+    """(documents,) nats for all tokens of the targets' windows, cut into pieces of `length`, each read alone."""
     rows = _pieces(targets.windows, length)
     read = nats_per_token(model, rows, length).reshape(len(targets.windows), -1)
     return targets.by_document(read.sum(1))
@@ -236,11 +236,11 @@ def _placed(length: int, shift: int) -> Layout:
 __all__ = [
     "Targets",
     "choose_targets",
-    "far_attention",
-    "nats_by_position",
-    "in_windows",
-    "nats_per_token",
-    "has_positions",
-    "sliding",
     "document_nats",
+    "far_attention",
+    "has_positions",
+    "in_windows",
+    "nats_by_position",
+    "nats_per_token",
+    "sliding",
 ]

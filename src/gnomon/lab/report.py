@@ -4,14 +4,26 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
+from math import log
 from pathlib import Path
 from typing import Any
 
 from gnomon.data import atomic
-from gnomon.lab.analysis import EncodingResult, Scale, buckets, holds_until, order, published_kind, rows
+from gnomon.lab.analysis import (
+    EncodingResult,
+    Measured,
+    Scale,
+    Swept,
+    buckets,
+    holds_until,
+    order,
+    published_kind,
+    rows,
+)
 from gnomon.lab.bootstrap import FEW, Bootstrap, Interval
 from gnomon.lab.protocols import Floats, Targets
-from gnomon.lab.settings import LabSettings
+from gnomon.lab.seeds import above
+from gnomon.lab.settings import PROTOCOLS, LabSettings
 from gnomon.lab.trial import TrialResult
 
 FORMAT = 1  # of report.json; goes up when a key changes its meaning or leaves
@@ -22,9 +34,13 @@ FORMAT = 1  # of report.json; goes up when a key changes its meaning or leaves
 WRITERS: dict[str, Callable[..., bytes]] = {}
 
 
+SEEDS_OF_A_CLAIM = 5  # fewer say something of these models, not of the encodings
+
+
 @dataclass(frozen=True)
 class Place:
-    """One encoding in an order from best to worst. `sure`: the next one is worse in 95 % of the draws of documents."""
+    """One encoding in an order from best to worst. `sure`: the next one is worse in 95 % of the draws of documents, and
+    with five seeds or more in 95 % of the draws of seeds too."""
 
     label: str
     sure: bool
@@ -43,12 +59,14 @@ class TextSample:
 class LabReport:
     """The result of an experiment. Lengths are in tokens, bits are bits per byte of the targets.
 
+    sweep       the learning rates that were tried, if there was a sweep
     trigram     bits of a byte trigram fitted on the whole training text
     margins     of each row over the trigram, at the training length: -0.2 is a fifth below it
     ranking     per length, the encodings from best to worst
     edges       of the buckets of positions that the rows' curves are over
     same_start  whether all models of a seed began with the same weights but for position
     about       text, machine, times
+    left_out    what a budget had no time for
     """
 
     settings: LabSettings
@@ -61,6 +79,8 @@ class LabReport:
     same_start: bool
     about: dict[str, Any]
     sample: TextSample | None = None
+    sweep: tuple[Swept, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     def row(self, label: str) -> EncodingResult:
         """The row of an encoding."""
@@ -131,17 +151,22 @@ def _as_lists(value: Any) -> Any:
 
 
 def make_report(
-    settings: LabSettings, measured: Sequence[TrialResult], targets: Targets, trigram: Floats, about: dict[str, Any]
+    settings: LabSettings, measured: Measured, targets: Targets, trigram: Floats, about: dict[str, Any]
 ) -> LabReport:
     """Work out what was measured means. trigram (blocks, longest): nats it pays for each token of the windows."""
-    bootstrap = Bootstrap(targets.bytes_of_documents)
+    by_protocol = {name: Bootstrap(targets.bytes_by(name)) for name in PROTOCOLS}
+    bootstrap = by_protocol["fixed"]
     edges = buckets(settings.lengths[-1])
-    found = rows(measured, settings, Scale(bootstrap, edges, targets.n_bytes.sum(0), trigram.sum(0)))
     guess = targets.of(trigram)
+    floor = bootstrap.bits_per_byte(guess)
+    scale = Scale(by_protocol, floor.value, edges, targets.n_bytes.sum(0), trigram.sum(0))
+    found = rows(measured, settings, scale)
+    trials = measured.trials
     return LabReport(
         settings=settings,
         rows=tuple(found),
-        trigram=bootstrap.bits_per_byte(guess),
+        trigram=floor,
+        sweep=tuple(measured.sweep),
         margins={row.label: bootstrap.increase(_nats(row, 0), guess) for row in found},
         ranking=tuple(_places(found, at, bootstrap) for at in range(len(settings.lengths))),
         targets={
@@ -152,7 +177,7 @@ def make_report(
             "tokens in a block": targets.n,
         },
         edges=tuple(edges),
-        same_start=all(len({m.first for m in measured if m.trial.seed == seed}) == 1 for seed in _seeds(measured)),
+        same_start=all(len({m.first for m in trials if m.trial.seed == seed}) == 1 for seed in _seeds(trials)),
         about=about,
     )
 
@@ -163,8 +188,26 @@ def _seeds(measured: Sequence[TrialResult]) -> set[int]:
 
 def _places(found: Sequence[EncodingResult], at: int, bootstrap: Bootstrap) -> tuple[Place, ...]:
     ranked = order(found, at)
-    sure = [bootstrap.sure(_nats(better, at), _nats(worse, at)) for better, worse in pairwise(ranked)]
+    sure = [
+        bootstrap.sure(_nats(better, at), _nats(worse, at)) and _sure_over_seeds(better, worse, at)
+        for better, worse in pairwise(ranked)
+    ]
     return tuple(Place(row.label, fact) for row, fact in zip(ranked, [*sure, True][: len(ranked)], strict=True))
+
+
+def _sure_over_seeds(better: EncodingResult, worse: EncodingResult, at: int) -> bool:
+    """Whether draws of seeds settle it too, where there are enough of them to draw from."""
+    if len(better.by_seed) < SEEDS_OF_A_CLAIM:
+        return True
+    pairs = zip(better.by_seed, worse.by_seed, strict=True)
+    drawn = [(b[at], w[at]) for b, w in pairs]
+    one, other = ([pair[i] or 0.0 for pair in drawn] for i in (0, 1))
+    return above(other, one).low > 0
+
+
+def bits_of_targets(targets: Targets, nats: Sequence[float] | None) -> float | None:
+    """Bits per byte of nats for each document's targets."""
+    return None if nats is None else sum(nats) / (float(targets.bytes_of_documents.sum()) * log(2))
 
 
 def _nats(row: EncodingResult, at: int) -> Floats:
@@ -173,4 +216,4 @@ def _nats(row: EncodingResult, at: int) -> Floats:
     return nats
 
 
-__all__ = ["WRITERS", "LabReport", "Place", "TextSample", "make_report"]
+__all__ = ["WRITERS", "LabReport", "Measured", "Place", "Swept", "TextSample", "bits_of_targets", "make_report"]

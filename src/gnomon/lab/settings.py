@@ -60,9 +60,9 @@ class Recipe:
     weight_decay: float = 0.1
     clip: float | None = 1.0  # longest gradient
 
-    def rate_of(self, name: str) -> float:
-        """The highest learning rate for an encoding."""
-        return self.lr_of.get(name, self.lr)
+    def rate_of(self, label: str, name: str | None = None) -> float:
+        """The highest learning rate for an encoding, by its label or else its name."""
+        return self.lr_of.get(label, self.lr_of.get(name or label, self.lr))
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class LabSettings:
         name = self.fitted(trial.position)[0].name
         return replace(
             self, positions=(trial.position,), combine=(trial.combine,), seed=trial.seed, seeds=1, rates=(),
-            sweep_steps=None, trained_at=(), train=replace(self.train, lr=self.train.rate_of(name), lr_of={}),
+            sweep_steps=None, trained_at=(), train=replace(self.train, lr=self.train.rate_of(trial.position, name), lr_of={}),
         )  # fmt: skip
 
     def panels(self) -> "list[LabSettings]":

@@ -3,12 +3,11 @@
 from collections.abc import Iterable
 
 from gnomon.glossary import Words, numeral, translate, words
-from gnomon.lab.analysis import BREAKS, FLAT, EncodingResult, Kind, holds_until, published_kind
+from gnomon.lab.analysis import BREAKS, FLAT, WORTH, EncodingResult, Kind, holds_until, published_kind
 from gnomon.lab.bootstrap import Interval
 from gnomon.lab.published import CURVES
 from gnomon.lab.report import LabReport, Place
 
-WORTH = -0.1  # over the trigram's bits: a model above it has learned too little to compare encodings by
 KINDS: tuple[Kind, ...] = ("flat", "rises", "breaks", "n/a")  # the mildest first
 ENGLISH = words("lab")
 

@@ -21,17 +21,18 @@ from gnomon.lab.cell import Cell, Result, Tell, restored
 from gnomon.lab.protocols import (
     Targets,
     choose_targets,
-    far_attention,
-    nats_by_position,
-    in_windows,
-    has_positions,
-    sliding,
     document_nats,
+    far_attention,
+    has_positions,
+    in_windows,
+    nats_by_position,
+    sliding,
 )
 from gnomon.lab.settings import LabSettings, Trial
 from gnomon.models import DecoderOnly
 from gnomon.positions import PositionEncoding
 from gnomon.train import Windows, adamw, training_step, warmup_cosine
+from gnomon.train.step import NotFinite
 
 TRAINING = 0.85  # the share of a trial that is training, about
 LOSSES = 200  # points kept of the training curve
@@ -120,6 +121,30 @@ class TrialCell(Cell):
     def run(self, folder: Path, tell: Tell) -> Result:
         """Train, measure and save the model."""
         return asdict(run(self, folder, tell))
+
+
+@dataclass(frozen=True)
+class SweepCell(TrialCell):
+    """A trial of a learning rate: trained, and measured at the training length only. No model is kept."""
+
+    @property
+    def folder_name(self) -> str:
+        """The encoding and the rate."""
+        return f"sweep-{self.trial.folder}-lr={self.settings.train.lr:g}"
+
+    def run(self, folder: Path, tell: Tell) -> Result:
+        """Nats for each document's targets; None where training went to infinity."""
+        tokenizer = Tokenizer.load(tokenizer_folder(self.tokenizer))
+        s = self.settings
+        targets = choose_targets(self.held_out.open(tokenizer), s.train_length, s.factors, s.blocks)
+        model = build(s, self.trial, tokenizer).to(resolve_device(s.device))
+        store = self.training.open(tokenizer)
+        try:
+            train(model, store, s, self.trial, lambda step, loss: tell(step / s.train.steps, f"{loss:.2f}"))
+            nats = document_nats(model, targets, s.train_length)
+        except NotFinite:
+            return {"nats": None}
+        return {"nats": nats.tolist() if np.isfinite(nats).all() else None}
 
 
 def tokenizer_folder(sha256: str) -> Path:
@@ -255,7 +280,7 @@ def train(
     The batches depend on the seed alone, so all encodings see the same.
     """
     r, name = settings.train, settings.fitted(trial.position)[0].name
-    peak = r.rate_of(name)
+    peak = r.rate_of(trial.position, name)
     optimizer, device = adamw(model, peak, r.weight_decay), next(model.parameters()).device
     batches = LMBatches(store, r.batch_size, settings.train_length, trial.seed)
     every = max(1, r.steps // LOSSES)
@@ -324,6 +349,7 @@ def measure(model: DecoderOnly, targets: Targets, settings: LabSettings) -> Meas
 __all__ = [
     "CorpusRef",
     "Measurements",
+    "SweepCell",
     "TrialCell",
     "TrialResult",
     "build",
