@@ -147,8 +147,9 @@ def saved(report, tmp_path_factory):
     return folder
 
 
-def test_a_report_is_five_files(saved):
-    names = {"report.json", "table.txt", "extrapolation.png", "by_position.png", "report.html"}
+def test_a_report_is_files_for_people_programs_and_papers(saved):
+    pictures = {f"{name}.{kind}" for name in ("extrapolation", "by_position") for kind in ("png", "svg")}
+    names = {"report.json", "results.csv", "table.txt", "table.tex", "report.html", *pictures}
     assert {path.name for path in saved.iterdir()} == names
     for name in ("extrapolation.png", "by_position.png"):
         assert (saved / name).read_bytes().startswith(b"\x89PNG")

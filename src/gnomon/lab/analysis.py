@@ -34,7 +34,8 @@ class EncodingResult:
     by_seed    bits of each seed, at each length
     median     of those at each length, with its interval over seeds
     growth     median over seeds of the increase to the longest length, with its interval over seeds
-    passed     seeds whose bits at the training length are 10 % or more below the trigram's
+    learned    of each seed, whether its bits at the training length are 10 % or more below the trigram's
+    others_by_seed, trained_at_by_seed   as others and trained_at, of each seed
     by_position  bits per byte in each bucket of positions (see the report's `edges`), in windows of the longest length
     curve      the same over the bits that the byte trigram pays for the same text, which is easier in some places
     reach      the last position that the encoding has, up to the longest length
@@ -56,7 +57,9 @@ class EncodingResult:
     by_seed: list[list[float | None]]
     median: list[Interval | None]
     growth: Interval | None
-    passed: int
+    learned: list[bool]
+    others_by_seed: dict[str, list[list[float | None]]]
+    trained_at_by_seed: list[list[float | None]]
     others: dict[str, list[Interval | None]]
     trained_at: list[Interval | None]
     curve: list[float | None]
@@ -72,6 +75,11 @@ class EncodingResult:
     def kind(self) -> Kind:
         """How the curve goes up to the longest length."""
         return kind_of(None if self.increase[-1] is None else self.increase[-1].value)
+
+    @property
+    def passed(self) -> int:
+        """How many seeds learned enough to be compared: the pass rate within training's lengths."""
+        return sum(self.learned)
 
     @property
     def fit(self) -> Interval:
@@ -133,32 +141,30 @@ class Scale:
 def rows(measured: Measured, settings: LabSettings, scale: Scale) -> list[EncodingResult]:
     """One row per encoding, in the order of the trials."""
     labels = dict.fromkeys(m.trial.label for m in measured.trials)
-    return [
-        replace(
-            _row([m for m in measured.trials if m.trial.label == label], settings, scale),
-            trained_at=_trained_at(measured, label, settings, scale),
-        )
-        for label in labels
-    ]
+    return [_with_baselines(_row(_of(measured, label), settings, scale), measured, settings, scale) for label in labels]
 
 
-def _trained_at(measured: Measured, label: str, settings: LabSettings, scale: Scale) -> list[Interval | None]:
-    """Bits of the baselines of an encoding at each length, all seeds together."""
-    found = []
+def _of(measured: Measured, label: str) -> list[TrialResult]:
+    return [m for m in measured.trials if m.trial.label == label]
+
+
+def _with_baselines(row: EncodingResult, measured: Measured, settings: LabSettings, scale: Scale) -> EncodingResult:
+    """The row with what models trained at its longer lengths pay, each seed and all together."""
+    bootstrap, columns = scale.bootstrap["fixed"], []
     for n in settings.lengths:
-        mine = [
-            m
-            for (t, factor), m in measured.baselines.items()
-            if t.label == label and factor * settings.train_length == n
-        ]
-        nats = mean([m.measurements.nats[0] for m in mine])
-        found.append(None if nats is None else scale.bootstrap["fixed"].bits_per_byte(nats))
-    return found
+        found = [measured.baselines.get((m.trial, n // settings.train_length)) for m in _of(measured, row.label)]
+        columns.append([None if m is None else m.measurements.nats[0] for m in found])
+    together = [mean(column) for column in columns]
+    return replace(
+        row,
+        trained_at=[None if nats is None else bootstrap.bits_per_byte(nats) for nats in together],
+        trained_at_by_seed=[[_bits(bootstrap, nats) for nats in seed] for seed in zip(*columns, strict=True)],
+    )
 
 
 def _row(seeds: Sequence[TrialResult], settings: LabSettings, scale: Scale) -> EncodingResult:
     bootstrap = scale.bootstrap["fixed"]
-    by_seed = [[None if x is None else _bits(bootstrap, x) for x in m.measurements.nats] for m in seeds]
+    by_seed = [[_bits(bootstrap, x) for x in m.measurements.nats] for m in seeds]
     first, specs = seeds[0], parse_list(seeds[0].trial.position)
     classes = list(dict.fromkeys(spec.cls for spec in specs))
     alone = len(classes) == 1 and specs[0].positions is None  # what the literature expects is of encodings alone
@@ -184,7 +190,12 @@ def _row(seeds: Sequence[TrialResult], settings: LabSettings, scale: Scale) -> E
         by_seed=by_seed,
         median=[_median(column) for column in zip(*by_seed, strict=True)],
         growth=_median([None if bits[-1] is None else bits[-1] / (bits[0] or 1.0) - 1 for bits in by_seed]),
-        passed=sum((bits[0] or 0.0) / scale.guess - 1 <= WORTH for bits in by_seed),
+        learned=[(bits[0] or 0.0) / scale.guess - 1 <= WORTH for bits in by_seed],
+        others_by_seed={
+            name: [[_bits(scale.bootstrap[name], x) for x in m.measurements.others[name]] for m in seeds]
+            for name in first.measurements.others
+        },
+        trained_at_by_seed=[],
         others={name: _by_protocol(seeds, name, scale.bootstrap[name]) for name in first.measurements.others},
         trained_at=[],
         by_position=bits_by_bucket(by_position, scale.n_bytes * log(2), scale.edges),
@@ -209,8 +220,8 @@ def _by_protocol(seeds: Sequence[TrialResult], name: str, bootstrap: Bootstrap) 
     return [None if nats is None else bootstrap.bits_per_byte(nats) for nats in map(mean, columns)]
 
 
-def _bits(bootstrap: Bootstrap, nats: list[float]) -> float:
-    return bootstrap.bits_per_byte(np.array(nats)).value
+def _bits(bootstrap: Bootstrap, nats: list[float] | None) -> float | None:
+    return None if nats is None else bootstrap.bits_per_byte(np.array(nats)).value
 
 
 def mean(seeds: Sequence[list[float] | None]) -> Floats | None:

@@ -303,6 +303,11 @@ def svg(figure: "Figure", prefix: str) -> str:
     return re.sub(r' (width|height)="[\d.]+pt"', "", text, count=2)  # the page says how wide
 
 
+def standalone_svg(figure: "Figure") -> bytes:
+    """The picture as an SVG file, with its colours."""
+    return _render(figure, "svg", {"Date": None})
+
+
 def _render(figure: "Figure", kind: str, metadata: dict[str, Any]) -> bytes:
     out = io.BytesIO()
     with _plot_settings():
@@ -310,4 +315,4 @@ def _render(figure: "Figure", kind: str, metadata: dict[str, Any]) -> bytes:
     return out.getvalue()
 
 
-__all__ = ["NARROW", "WIDE", "by_position", "colour_of", "extrapolation", "png", "style_of", "svg"]
+__all__ = ["NARROW", "WIDE", "by_position", "colour_of", "extrapolation", "png", "standalone_svg", "style_of", "svg"]

@@ -21,6 +21,7 @@ from gnomon.lab.settings import LabSettings, Trial
 from gnomon.lab.trial import CorpusRef, SweepCell, TrialCell, tokenizer_folder
 
 EXPERIMENT = "experiment.json"
+#: settings that add trials and leave the others as they are
 GRID = (
     "positions",
     "combine",
@@ -30,7 +31,7 @@ GRID = (
     "train_lengths",
     "sizes",
     "trained_at",
-)  # settings that add trials and leave the others as they are
+)
 
 Source = Corpus | str | Path | Sequence[str | Path]
 

@@ -7,9 +7,9 @@ Three protocols are in use, and their numbers must not be mixed:
     fixed     the same targets at the end of long documents for every l; only the context in front of them varies
 
 The lab's own is the third (Kazemnejad et al. 2023, arXiv:2305.19466, appendix F), the fair curve: whatever differs
-between two lengths is what the model made of the longer context. At the training length it is the crop itself: the model is given
-the last L tokens and nothing else. The other two are measured beside it where they are asked for; each has numbers of
-its own (`in_windows`, `sliding`).
+between two lengths is what the model made of the longer context. At the training length it is the crop itself: the
+model is given the last L tokens and nothing else. The other two are measured beside it where they are asked for; each
+has numbers of its own (`in_windows`, `sliding`).
 """
 
 from collections.abc import Sequence
@@ -185,8 +185,8 @@ def sliding(model: DecoderOnly, targets: Targets, length: int) -> Floats:
 
 
 def nats_by_position(model: DecoderOnly, targets: Targets, length: int) -> Floats:
-    """(blocks, length) nats at each position of the targets' windows, cut to their first `length` tokens. Whole windows
-    end in the targets: `targets.of(read)` is then the document_nats at the longest length, without reading them twice."""
+    """(blocks, length) nats at each position of the targets' windows, cut to their first `length` tokens. Whole ones
+    end in the targets: `targets.of(read)` is then what they cost at the longest length, without reading them twice."""
     return nats_per_token(model, targets.windows[:, : length + 1], length)
 
 

@@ -1,7 +1,7 @@
 """LabReport: what an experiment found, as an object that prints, draws and saves itself."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from math import log
@@ -66,7 +66,7 @@ class LabReport:
     edges       of the buckets of positions that the rows' curves are over
     same_start  whether all models of a seed began with the same weights but for position
     about       text, machine, times
-    left_out    what a budget had no time for
+    left_out    what a budget had no time for: keys of the glossary's group `grid`, and their fields
     """
 
     settings: LabSettings
@@ -80,7 +80,11 @@ class LabReport:
     about: dict[str, Any]
     sample: TextSample | None = None
     sweep: tuple[Swept, ...] = ()
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[tuple[str, dict[str, Any]], ...] = ()
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Plain rows, so that `pandas.DataFrame(report)` is a table; see `records`."""
+        return iter(json.loads(WRITERS["records.json"](self)))
 
     def row(self, label: str) -> EncodingResult:
         """The row of an encoding."""
@@ -131,13 +135,14 @@ class LabReport:
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
     def save(self, folder: str | Path, lang: str = "en") -> list[Path]:
-        """Write report.json, table.txt, extrapolation.png, by_position.png and report.html, each whole or not at all.
+        """Write report.json, results.csv, table.txt, table.tex, extrapolation and by_position as .png and .svg, and
+        report.html, each whole or not at all.
 
         The page needs no other file and asks no other machine for anything. report.json is the same in every language.
         """
         files = {
             "report.json": (self.to_json() + "\n").encode(),
-            **{name: written(self, lang=lang) for name, written in WRITERS.items()},
+            **{name: written(self, lang=lang) for name, written in WRITERS.items() if name != "records.json"},
         }
         for name, content in files.items():
             with atomic(Path(folder) / name) as file:

@@ -149,10 +149,10 @@ class LabSettings:
 
     def only(self, trial: "Trial") -> "LabSettings":
         """The same for one of its trials: all that decides its numbers, and nothing of the grid around it."""
-        name = self.fitted(trial.position)[0].name
+        rate = self.train.rate_of(trial.position, self.fitted(trial.position)[0].name)
         return replace(
             self, positions=(trial.position,), combine=(trial.combine,), seed=trial.seed, seeds=1, rates=(),
-            sweep_steps=None, trained_at=(), train=replace(self.train, lr=self.train.rate_of(trial.position, name), lr_of={}),
+            sweep_steps=None, trained_at=(), train=replace(self.train, lr=rate, lr_of={}),
         )  # fmt: skip
 
     def panels(self) -> "list[LabSettings]":

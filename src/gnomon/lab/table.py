@@ -1,10 +1,11 @@
 """The result as text for a terminal: columns of numbers, and below them what they say."""
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from gnomon.glossary import Words, words
 from gnomon.lab.analysis import FLAT, EncodingResult, holds_until
+from gnomon.lab.evidence import claims, tables
 from gnomon.lab.report import LabReport
 from gnomon.lab.summary import ENGLISH, percent, percents, summary, whole_percent
 
@@ -16,7 +17,7 @@ Cells = Sequence[str]
 
 def text_tables(report: LabReport, colour: bool = False, lang: str = "en") -> str:
     """Both tables, the order and the summary."""
-    w, L, t = words("lab", lang), report.settings.train_length, report.targets
+    w, grid, L, t = words("lab", lang), words("grid", lang), report.settings.train_length, report.targets
     parts = [
         _bold(w("table_title", tokens=t["tokens"], documents=t["documents"]), colour),
         w("table_given", trained=L),
@@ -27,9 +28,21 @@ def text_tables(report: LabReport, colour: bool = False, lang: str = "en") -> st
         "",
         *_align(costs(report, w), 1, colour),
         "",
-        *(line for text in summary(report, w) for line in textwrap.wrap(text, WIDTH, subsequent_indent="  ")),
+        *(
+            line
+            for text in [*summary(report, w), *claims(report, grid)]
+            for line in textwrap.wrap(text, WIDTH, subsequent_indent="  ")
+        ),
+        *_evidence(report, grid, colour),
     ]
     return "\n".join([*parts, "", *textwrap.wrap(_legend(report, w), WIDTH)])
+
+
+def _evidence(report: LabReport, w: Words, colour: bool) -> Iterator[str]:
+    """How sure it is: each table below its title."""
+    for title, cells, notes in tables(report, w):
+        yield from ["", _bold(title, colour), "", *_align(cells, 1, colour)]
+        yield from (line for note in notes for line in textwrap.wrap(note, WIDTH))
 
 
 def _legend(report: LabReport, w: Words) -> str:
@@ -63,7 +76,7 @@ def costs(report: LabReport, w: Words = ENGLISH) -> list[Cells]:
     s = report.settings
     L, longest = s.train_length, s.lengths[-1]
     cheapest = min(row.step_cpu_seconds for row in report.rows)
-    head = ["", *(w(key) for key in ("parameters", "time", "on_a_trigram"))]
+    head = ["", *(w(key) for key in ("parameters", "time", "memory", "on_a_trigram"))]
     if longest > L:
         head += [w("moved_to", place=longest - L), w("beyond", trained=L), w("holds_to")]
     cells = [
@@ -71,6 +84,7 @@ def costs(report: LabReport, w: Words = ENGLISH) -> list[Cells]:
             row.label,
             w.number(row.position_parameters),
             f"{w.number(row.step_cpu_seconds / cheapest, '.2f')}×",
+            f"{w.number(row.step_bytes / 1e6, '.1f')} MB",
             percent(report.margins[row.label].value, w),
             w("n/a") if row.shifted is None else percent(row.shifted.value, w),
             w("n/a") if row.far is None else whole_percent(row.far),
