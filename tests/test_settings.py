@@ -1,6 +1,7 @@
 """A setting is stated once: its check, its help, its signature and its documentation come from one field."""
 
 import inspect
+import re
 import subprocess
 import sys
 from dataclasses import dataclass, fields
@@ -111,7 +112,23 @@ def test_the_command_lists_every_setting_and_explains_one():
 
 def test_the_page_of_settings_is_what_the_command_prints():
     printed = CliRunner().invoke(cli, ["settings", "--markdown"]).output
-    assert PAGE.read_text(encoding="utf-8") == printed, "renew it: gnomon settings --markdown > docs/settings.md"
+    command = "gnomon settings --markdown --lang en > docs/settings.md"
+    assert command in printed
+    assert PAGE.read_text(encoding="utf-8") == printed, f"renew it: {command}"
+
+
+@pytest.mark.parametrize("lang", ["es", "pt"])
+def test_every_word_about_a_setting_is_there_in_three_languages(lang):
+    """But numbers, names and what is typed; a new setting brings its phrases into the glossary."""
+    english, other = listing(), listing(lang)
+    for here, there in zip(english, other, strict=True):
+        typed = here["is"].startswith("'")  # 'pre' or 'post': only the or between them is a word
+        assert there["meaning"] != here["meaning"], here["name"]
+        assert there["group"] != here["group"] or here["group"] == "Dropout", here["group"]
+        assert " or " not in there["is"]
+        assert typed or there["is"] != here["is"], here["is"]
+        assert not re.search(r"\b(section|and|in their code|rounded)\b", there["source"])
+        assert (there["name"], there["default"]) == (here["name"], here["default"])
 
 
 CALLS = """

@@ -5,7 +5,7 @@
 is the whole statement of a setting: its type, its range, its meaning and where it comes from.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
@@ -21,6 +21,8 @@ WORDS: Mapping[Any, str] = {
     NoneType: "none",
     None: "none",
 }
+
+LIST = "a list of these"
 
 
 @dataclass(frozen=True)
@@ -50,13 +52,13 @@ class Setting:
         low = (self.least is None or value >= self.least) and (self.above is None or value > self.above)
         return low and (self.most is None or value <= self.most) and (self.below is None or value < self.below)
 
-    @property
-    def range(self) -> str:
-        """The range in words, such as "between 1 and 10"; "" where there is none."""
+    def range(self, say: Callable[[str], str] = str) -> str:
+        """The range in words, such as "between 1 and 10"; "" where there is none. say: translates each phrase."""
         if self.least is not None and self.most is not None:
-            return f"between {self.least:g} and {_size(self.most)}"
-        words = {"at least": self.least, "above": self.above, "at most": self.most, "below": self.below}
-        return " and ".join(f"{word} {bound:g}" for word, bound in words.items() if bound is not None)
+            return say("between {least} and {most}").format(least=f"{self.least:g}", most=_size(self.most))
+        bounds = {"at least": self.least, "above": self.above, "at most": self.most, "below": self.below}
+        words = [say(f"{word} {{bound}}").format(bound=f"{x:g}") for word, x in bounds.items() if x is not None]
+        return f" {say('and')} ".join(words)
 
 
 def _size(n: float) -> str:
@@ -131,8 +133,8 @@ def _items_fit(items: Sequence[object], origin: Any, kinds: tuple[Any, ...]) -> 
     return len(items) == len(kinds) and all(fits(item, kind) for item, kind in zip(items, kinds, strict=True))
 
 
-def in_words(kind: Any, within: str = "") -> str:
-    """A kind in words. within: the range of its numbers.
+def in_words(kind: Any, within: str = "", say: Callable[[str], str] = str) -> str:
+    """A kind in words. within: the range of its numbers; say: translates each phrase.
 
     >>> in_words(int | None), in_words(Annotated[float, Setting("a share", least=0, below=1)])
     ('a whole number or none', 'a number at least 0 and below 1')
@@ -140,24 +142,23 @@ def in_words(kind: Any, within: str = "") -> str:
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is Annotated:
         said = setting(kind)
-        return in_words(arguments[0], within if said is None else said.range)
+        return in_words(arguments[0], within if said is None else said.range(say), say)
     if origin in (Union, UnionType):
-        return " or ".join(_member_text(member, arguments) or in_words(member, within) for member in arguments)
+        members = (LIST if _lists_the_others(x, arguments) else x for x in arguments)
+        return f" {say('or')} ".join(say(x) if x is LIST else in_words(x, within, say) for x in members)
     if origin is Literal:
-        return " or ".join(repr(choice) for choice in arguments)
+        return f" {say('or')} ".join(repr(choice) for choice in arguments)
     if origin in (list, tuple, Sequence):
-        return f"a list, each of it {in_words(arguments[0], within)}"
+        return say("a list, each of it {item}").format(item=in_words(arguments[0], within, say))
     if kind in (int, float):
-        return f"{WORDS[kind]} {within}".rstrip()
-    return WORDS.get(kind) or article(getattr(origin or kind, "__name__", str(kind)))
+        return f"{say(WORDS[kind])} {within}".rstrip()
+    return say(WORDS.get(kind) or article(getattr(origin or kind, "__name__", str(kind))))
 
 
-def _member_text(member: Any, members: tuple[Any, ...]) -> str:
-    """Of a list whose items are what else the union has."""
-    listed = get_origin(member) in (list, tuple, Sequence) and set(options(get_args(member)[0])) == {*members} - {
-        member
-    }
-    return "a list of these" if listed else ""
+def _lists_the_others(member: Any, members: tuple[Any, ...]) -> bool:
+    """Whether this member of a union is a list whose items are what else the union has."""
+    others = {*members} - {member}
+    return get_origin(member) in (list, tuple, Sequence) and set(options(get_args(member)[0])) == others
 
 
 def article(noun: str) -> str:

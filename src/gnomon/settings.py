@@ -108,7 +108,7 @@ def groups(kind: type[Any]) -> Iterator[tuple[str, list[Field[Any]]]]:
 def help_line(kind: type[Any], name: str) -> str:
     """The meaning of a field with its range and its source."""
     said = setting_of(kind, name)
-    more = "; ".join(filter(None, (said.range, said.source)))
+    more = "; ".join(filter(None, (said.range(), said.source)))
     return f"{said.meaning} ({more})" if more else said.meaning
 
 

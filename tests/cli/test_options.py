@@ -175,8 +175,8 @@ def test_a_model_may_be_named_by_an_option_too(command, spelling):
     assert "no-such-model" in result.stderr
 
 
-# a script, ids and a text: nothing of their own; and what help() shows of the settings, which is English like it
-SPEAK_NO_LANGUAGE = {"completion", "encode", "decode", "settings"}
+# a script, ids and a text: nothing of their own
+SPEAK_NO_LANGUAGE = {"completion", "encode", "decode"}
 
 
 def commands(group=cli, ctx=None):
@@ -207,6 +207,7 @@ def test_every_command_that_says_or_draws_something_takes_a_language(name, comma
         ("plan", "mini-gpt"),
         ("positions",),
         ("audit", "--laws"),
+        ("settings",),
         ("inspect", "--preset", "mini-llama", "--trained", "64"),
         ("inspect", "--preset", "mini-gpt", "--ids", "1,2,3"),
         ("plot", "alibi", "--length", "8"),

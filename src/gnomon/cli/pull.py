@@ -6,7 +6,7 @@ import click
 
 from gnomon.cli.options import json_option, lang_option, quiet_option
 from gnomon.cli.output import print_json
-from gnomon.glossary import words
+from gnomon.glossary import translate, words
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,7 +55,7 @@ def _list(lang: str, as_json: bool) -> None:
     w, width = words("write", lang), max(map(len, PUBLISHED))
     for name, published in PUBLISHED.items():
         here = w("here") if find(name) else f"{w.number(published.n_bytes / MB, '.0f')} MB"
-        click.echo(f"{name:<{width}}  {here:>6}  {published.licence}  {published.about}")
+        click.echo(f"{name:<{width}}  {here:>6}  {published.licence}  {translate(published.about, lang)}")
 
 
 def _fetch(name: str, show: bool) -> "Path":
