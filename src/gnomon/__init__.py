@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gnomon import tasks as tasks
     from gnomon import train as train
     from gnomon.attention import MultiHeadAttention as MultiHeadAttention
-    from gnomon.attention import attend as attend
+    from gnomon.attention.attend import attend as attend
     from gnomon.checkpoints import convert as convert
     from gnomon.checkpoints import load as load
     from gnomon.checkpoints import save_hf as save_hf
@@ -59,10 +59,10 @@ if TYPE_CHECKING:
     from gnomon.models import ModelConfig as ModelConfig
     from gnomon.models import extend as extend
     from gnomon.models import neighbors as neighbors
-    from gnomon.models import presets as presets
     from gnomon.models import retrofit as retrofit
     from gnomon.models import sentence_vectors as sentence_vectors
     from gnomon.models.plan import plan as plan
+    from gnomon.models.presets import presets as presets
     from gnomon.positions import PositionEncoding as PositionEncoding
     from gnomon.positions.citation import cite as cite
     from gnomon.tasks import evaluate as evaluate
