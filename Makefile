@@ -1,6 +1,6 @@
 # Gnomon. `make demo` and `make test` need only Python >= 3.11 and make: each sets up .venv for itself the first time.
 .DEFAULT_GOAL := help
-.PHONY: help order demo test test-slow check bench lint types web web-check clean
+.PHONY: help order demo test test-slow check bench docs lint types web web-check clean
 .DELETE_ON_ERROR:
 
 VENV := .venv
@@ -20,6 +20,7 @@ help:
 	@echo 'make check      ruff, mypy and the fast tests: run it before a commit'
 	@echo 'make bench      how fast it is beside other libraries, into docs/speed.md'
 	@echo 'make web        build the page of the explorer anew (needs Node 20); web-check tests it'
+	@echo 'make docs       the documentation site, into docs/_build/index.html'
 	@echo 'make clean      remove .venv and what tools left behind (never runs/)'
 	@echo 'Python: the first of $(PYTHONS) that is >= 3.11, or PYTHON=/path/to/python'
 
@@ -62,8 +63,14 @@ web-check: explorer/node_modules/.package-lock.json
 explorer/node_modules/.package-lock.json: explorer/package-lock.json
 	cd explorer && npm ci && touch node_modules/.package-lock.json
 
+# A warning is an error: a link that leads nowhere, a name that is not there.
+docs: $(VENV)/.dev
+	$(PIP) --group docs
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build
+	@echo 'open docs/_build/index.html'
+
 clean:
-	rm -rf explorer/node_modules explorer/built $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf docs/_build docs/reference explorer/node_modules explorer/built $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # A stamp is written only when all before it succeeded. An installation that was killed leaves .unfinished behind (with
 # the process id of its make), and the next make begins again from nothing rather than trust what is there.
