@@ -122,11 +122,11 @@ def command(
 
 
 def _listed(lang: str) -> str:
-    from gnomon.glossary import translated
+    from gnomon.glossary import translate
     from gnomon.lab.exact.tasks import exact_tasks
 
     width = max(map(len, exact_tasks()))
-    lines = [f"  {t.name:<{width}}  {translated(t.about, lang)}" for t in exact_tasks().values()]
+    lines = [f"  {t.name:<{width}}  {translate(t.about, lang)}" for t in exact_tasks().values()]
     return "\n".join([words("exact", lang)("tasks"), "", *lines])
 
 
