@@ -25,10 +25,18 @@ from gnomon.stored import store
 M = TypeVar("M", bound=Model)
 #: what is fetched of a hub's folder: no pickles, no weights of other frameworks
 _FETCHED = (
-    "config.json", "generation_config.json", "model*.safetensors", "model.safetensors.index.json",
-    "1_Pooling/config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
-    *dict.fromkeys(file for files in TOKENIZER_FILES for file in files), "chat_template.jinja",
-)  # fmt: skip
+    "config.json",
+    "generation_config.json",
+    "model*.safetensors",
+    "model.safetensors.index.json",
+    "1_Pooling/config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    *dict.fromkeys(file for files in TOKENIZER_FILES for file in files),
+    "chat_template.jinja",
+)
 _PULLED_NAME = re.compile(r"[\w-][\w.-]*")
 _HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 

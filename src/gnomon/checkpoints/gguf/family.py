@@ -27,17 +27,32 @@ _WHOLE = {
     "head": "output",
 }
 _IN_BLOCK = {
-    "around_attention.norm": "attn_norm", "around_attention.norm_after": "post_attention_norm",
-    "attention.q": "attn_q", "attention.k": "attn_k", "attention.v": "attn_v", "attention.out": "attn_output",
-    "attention.q_norm": "attn_q_norm", "attention.k_norm": "attn_k_norm",
-    "cross.q": "cross_attn_q", "cross.k": "cross_attn_k", "cross.v": "cross_attn_v", "cross.out": "cross_attn_o",
+    "around_attention.norm": "attn_norm",
+    "around_attention.norm_after": "post_attention_norm",
+    "attention.q": "attn_q",
+    "attention.k": "attn_k",
+    "attention.v": "attn_v",
+    "attention.out": "attn_output",
+    "attention.q_norm": "attn_q_norm",
+    "attention.k_norm": "attn_k_norm",
+    "cross.q": "cross_attn_q",
+    "cross.k": "cross_attn_k",
+    "cross.v": "cross_attn_v",
+    "cross.out": "cross_attn_o",
     "around_cross.norm": "cross_attn_norm",
-    "around_ffn.norm": "ffn_norm", "around_ffn.norm_after": "post_ffw_norm",
-    "ffn.gate": "ffn_gate", "ffn.up": "ffn_up", "ffn.down": "ffn_down",
-    "ffn.router": "ffn_gate_inp", "ffn.shared_gate": "ffn_gate_inp_shexp",
-    **{f"ffn.{kind}.{part}": f"ffn_{part}_{short}" for part in ("gate", "up", "down")
-       for kind, short in (("experts.*", "exps"), ("shared", "shexp"))},
-}  # fmt: skip
+    "around_ffn.norm": "ffn_norm",
+    "around_ffn.norm_after": "post_ffw_norm",
+    "ffn.gate": "ffn_gate",
+    "ffn.up": "ffn_up",
+    "ffn.down": "ffn_down",
+    "ffn.router": "ffn_gate_inp",
+    "ffn.shared_gate": "ffn_gate_inp_shexp",
+    **{
+        f"ffn.{kind}.{part}": f"ffn_{part}_{short}"
+        for part in ("gate", "up", "down")
+        for kind, short in (("experts.*", "exps"), ("shared", "shexp"))
+    },
+}
 QKV = {f"attention.{part}": "attn_qkv" for part in "qkv"}
 GATE_UP = {"ffn.gate": "ffn_up", "ffn.up": "ffn_up"}
 

@@ -39,11 +39,18 @@ def read_settings(family: Family, keys: Keys, shapes: Shapes, factors: Factors) 
     keys.must("vocab_size", shapes.get("token_embd.weight", (0,))[0])
     length = keys.get("context_length", int)
     found: dict[str, Any] = {
-        "vocab_size": shapes.get("token_embd.weight", (0,))[0], "d_model": d_model, "n_heads": n_heads,
-        "n_layers": keys.get("block_count", int), "n_kv_heads": keys.get("attention.head_count_kv", int, n_heads),
-        "d_ff": keys.get("feed_forward_length", int), "norm_eps": keys.get(family.eps_key, float),
-        "d_head": d_head, "max_positions": length, **_parts_there(shapes), **family.fixed,
-    }  # fmt: skip
+        "vocab_size": shapes.get("token_embd.weight", (0,))[0],
+        "d_model": d_model,
+        "n_heads": n_heads,
+        "n_layers": keys.get("block_count", int),
+        "n_kv_heads": keys.get("attention.head_count_kv", int, n_heads),
+        "d_ff": keys.get("feed_forward_length", int),
+        "norm_eps": keys.get(family.eps_key, float),
+        "d_head": d_head,
+        "max_positions": length,
+        **_parts_there(shapes),
+        **family.fixed,
+    }
     if family.fixed["norm"] == "layernorm" and not any(name.endswith("norm.bias") for name in shapes):
         found["norm"] = "layernorm_no_bias"
     if not family.partial:
@@ -61,10 +68,12 @@ def _parts_there(shapes: Shapes) -> dict[str, Any]:
         return any(f"blk.0.{name}.bias" in shapes for name in names)
 
     return {
-        "tied": "output.weight" not in shapes, "head_bias": "output.bias" in shapes,
+        "tied": "output.weight" not in shapes,
+        "head_bias": "output.bias" in shapes,
         "bias": there("ffn_up", "ffn_up_exps"),
-        "qkv_bias": there("attn_q", "attn_qkv"), "out_bias": there("attn_output"),
-    }  # fmt: skip
+        "qkv_bias": there("attn_q", "attn_qkv"),
+        "out_bias": there("attn_output"),
+    }
 
 
 def _rope(keys: Keys, factors: Factors, d_head: int, length: int) -> dict[str, Any]:
@@ -216,14 +225,21 @@ def fill_defaults(c: ModelConfig) -> ModelConfig:
         position = tuple(_plain(spec, d_head) for spec in c.per_layer(c.n_layers))
     experts, d_ff = widths(c.mixture, c.n_layers, default_width(c.d_model, c.gated) if c.d_ff is None else c.d_ff)
     return replace(
-        c, d_head=d_head, n_kv_heads=c.n_kv_heads or c.n_heads, position=position, window=tuple(c.windows(c.n_layers)),
+        c,
+        d_head=d_head,
+        n_kv_heads=c.n_kv_heads or c.n_heads,
+        position=position,
+        window=tuple(c.windows(c.n_layers)),
         n_decoder_layers=c.depth if c.architecture == "encoder-decoder" else c.n_decoder_layers,
-        experts=experts, d_ff=d_ff, distinct_layers=None if c.distinct_layers == c.n_layers else c.distinct_layers,
-        qkv_bias=c.bias if c.qkv_bias is None else c.qkv_bias, out_bias=c.bias if c.out_bias is None else c.out_bias,
+        experts=experts,
+        d_ff=d_ff,
+        distinct_layers=None if c.distinct_layers == c.n_layers else c.distinct_layers,
+        qkv_bias=c.bias if c.qkv_bias is None else c.qkv_bias,
+        out_bias=c.bias if c.out_bias is None else c.out_bias,
         attention_scale=d_head**-0.5 if c.attention_scale is None else c.attention_scale,
         # one number in float32; and a scale of 1 is none
         embed_scale={"sqrt": "rounded sqrt", 1.0: None}.get(c.embed_scale or 1.0, c.embed_scale),
-    )  # fmt: skip
+    )
 
 
 def _plain(spec: Spec, d_head: int) -> Spec:

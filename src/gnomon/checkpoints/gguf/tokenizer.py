@@ -290,11 +290,14 @@ def _describe_unigram(tokenizer: Tokenizer, spec: dict[str, Any]) -> dict[str, A
     more = [-1000.0] * (tokenizer.vocab_size - len(listed))
     charsmap = base64.b64decode(table["precompiled_charsmap"] or "")
     return {
-        **_describe_tokens(tokenizer, plain), G + "model": "t5", G + "pre": "default",
+        **_describe_tokens(tokenizer, plain),
+        G + "model": "t5",
+        G + "pre": "default",
         G + "scores": [float(score) for _, score in listed] + more,
-        G + "add_space_prefix": True, G + "remove_extra_whitespaces": True,
+        G + "add_space_prefix": True,
+        G + "remove_extra_whitespaces": True,
         **({G + "precompiled_charsmap": charsmap} if charsmap else {}),
-    }  # fmt: skip
+    }
 
 
 def _describe_tokens(tokenizer: Tokenizer, spec: dict[str, Any]) -> dict[str, Any]:

@@ -23,8 +23,13 @@ from gnomon.models.snapshot import snapshot
 Precision = Literal["float32", "float16", "q8_0"]
 FILE_TYPES = {"float32": 0, "float16": 1, "q8_0": 7}  # llama.cpp's numbers for what most tensors are
 EXACT = (  # tensors that llama.cpp wants in float32
-    "token_embd_norm", "position_embd", "token_types", "enc.blk.0.attn_rel_b", "dec.blk.0.attn_rel_b", "rope_f",
-)  # fmt: skip
+    "token_embd_norm",
+    "position_embd",
+    "token_types",
+    "enc.blk.0.attn_rel_b",
+    "dec.blk.0.attn_rel_b",
+    "rope_f",
+)
 
 
 def save(model: nn.Module, path: str | Path, dtype: Precision = "float32") -> Path:

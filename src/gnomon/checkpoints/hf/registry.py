@@ -117,12 +117,18 @@ def canonical(config: ModelConfig) -> ModelConfig:
     usual = c.head_activation or ("gelu" if c.head == "masked" else "tanh")
     scale = c.d_model**0.5 if isinstance(c.embed_scale, str) else 1.0 if c.embed_scale is None else c.embed_scale
     return replace(
-        c, position=position, window=tuple(c.windows(c.n_layers)), embed_scale=scale, padding_id=None,
+        c,
+        position=position,
+        window=tuple(c.windows(c.n_layers)),
+        embed_scale=scale,
+        padding_id=None,
         input_position=None if c.input_position is None else _options(c.at_input),
         head_activation=usual if layered else None,
         distinct_layers=None if c.distinct_layers == c.n_layers else c.distinct_layers,
-        max_positions=c.max_positions if learned else None, dropout=0.0, init_std=0.02,
-    )  # fmt: skip
+        max_positions=c.max_positions if learned else None,
+        dropout=0.0,
+        init_std=0.02,
+    )
 
 
 @lru_cache(256)

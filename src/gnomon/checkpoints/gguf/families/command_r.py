@@ -8,8 +8,12 @@ from gnomon.checkpoints.gguf.keys import Keys
 from gnomon.models import ModelConfig
 
 FIXED = {
-    **PLAIN, "norm": "layernorm_no_bias", "activation": "silu", "gated": True, "residual": "one norm",
-}  # fmt: skip
+    **PLAIN,
+    "norm": "layernorm_no_bias",
+    "activation": "silu",
+    "gated": True,
+    "residual": "one norm",
+}
 
 
 def read(keys: Keys, found: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,8 +7,12 @@ from gnomon.checkpoints.gguf.family import PLAIN, Family
 from gnomon.checkpoints.gguf.keys import Keys
 
 FIXED = {
-    **PLAIN, "norm": "rmsnorm_plus_one", "activation": "gelu_tanh", "gated": True, "embed_scale": "rounded sqrt",
-}  # fmt: skip
+    **PLAIN,
+    "norm": "rmsnorm_plus_one",
+    "activation": "gelu_tanh",
+    "gated": True,
+    "embed_scale": "rounded sqrt",
+}
 
 
 def read(keys: Keys, found: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,9 +11,14 @@ from gnomon.models import ModelConfig
 PERIOD, LOCAL_BASE = 6, 10000.0  # every sixth layer sees all; the base of the others
 LAYERS_27B = 62  # the one model whose scores are scaled by the width that its heads would have without d_head
 FIXED = {
-    **PLAIN, "norm": "rmsnorm_plus_one", "activation": "gelu_tanh", "gated": True, "placement": "sandwich",
-    "qk_norm": True, "embed_scale": "rounded sqrt",
-}  # fmt: skip
+    **PLAIN,
+    "norm": "rmsnorm_plus_one",
+    "activation": "gelu_tanh",
+    "gated": True,
+    "placement": "sandwich",
+    "qk_norm": True,
+    "embed_scale": "rounded sqrt",
+}
 
 
 def read(keys: Keys, found: Mapping[str, Any]) -> dict[str, Any]:

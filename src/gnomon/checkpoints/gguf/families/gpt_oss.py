@@ -12,9 +12,14 @@ from gnomon.checkpoints.gguf.rope import with_truncation
 from gnomon.models import ModelConfig
 
 FIXED = {
-    "norm": "rmsnorm", "activation": "clamped_swish", "gated": True, "bias": True, "qkv_bias": True, "out_bias": True,
+    "norm": "rmsnorm",
+    "activation": "clamped_swish",
+    "gated": True,
+    "bias": True,
+    "qkv_bias": True,
+    "out_bias": True,
     "sinks": True,
-}  # fmt: skip
+}
 
 
 def read(keys: Keys, found: Mapping[str, Any]) -> dict[str, Any]:

@@ -25,9 +25,11 @@ def write(c: ModelConfig) -> dict[str, Any]:
     if not isinstance(scale, float):
         raise BadValue(f"embed_scale = {scale}: the family has a number there")
     return {
-        "attention.scale": c.attention_scale, "embedding_scale": scale, "residual_scale": c.residual_scale,
+        "attention.scale": c.attention_scale,
+        "embedding_scale": scale,
+        "residual_scale": c.residual_scale,
         "logit_scale": 1 / c.head_scale,
-    }  # fmt: skip
+    }
 
 
 FAMILY = Family("granite", "rope", LLAMA, read, write, rows="interleaved", rank=3)

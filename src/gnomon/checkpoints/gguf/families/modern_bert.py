@@ -12,9 +12,14 @@ from gnomon.models import ModelConfig
 PERIOD = 3  # every third layer sees all, the first of them the first
 WINDOW, PATTERN, NEAR = "attention.sliding_window", "attention.sliding_window_pattern", "rope.freq_base_swa"
 FIXED = {
-    **ENCODER, **PLAIN, "norm": "layernorm_no_bias", "input_norm": "layernorm_no_bias", "first_norm": False,
-    "activation": "gelu", "gated": True,
-}  # fmt: skip
+    **ENCODER,
+    **PLAIN,
+    "norm": "layernorm_no_bias",
+    "input_norm": "layernorm_no_bias",
+    "first_norm": False,
+    "activation": "gelu",
+    "gated": True,
+}
 
 
 def read(keys: Keys, found: Mapping[str, Any]) -> dict[str, Any]:
@@ -25,9 +30,10 @@ def read(keys: Keys, found: Mapping[str, Any]) -> dict[str, Any]:
         return read_pooling(keys)
     sliding = [layer % period > 0 for layer in range(found["n_layers"])]
     return {
-        **read_pooling(keys), "position": tuple(near if on else far for on in sliding),
+        **read_pooling(keys),
+        "position": tuple(near if on else far for on in sliding),
         "window": [window // 2 + 1 if on else None for on in sliding],
-    }  # fmt: skip
+    }
 
 
 def write(c: ModelConfig) -> dict[str, Any]:

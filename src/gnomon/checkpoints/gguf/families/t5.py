@@ -23,9 +23,10 @@ def read_stack(keys: Keys, found: Mapping[str, Any]) -> dict[str, Any]:
         raise BadInput(f"{keys.path}: its two keys of a norm's epsilon say different things")
     gated = "enc.blk.0.ffn_gate.weight" in keys.tensors
     return {
-        "gated": gated, "activation": "gelu_tanh" if gated else "relu",
+        "gated": gated,
+        "activation": "gelu_tanh" if gated else "relu",
         "position": get("t5", n_buckets=keys.get(BUCKETS, int), max_distance=DISTANCE),
-    }  # fmt: skip
+    }
 
 
 def write_stack(c: ModelConfig) -> dict[str, Any]:
@@ -45,9 +46,10 @@ def read(keys: Keys, found: Mapping[str, Any]) -> dict[str, Any]:
             "in T5 1.0. Take the model from its Hugging Face folder"
         )
     return {
-        **stack, "n_decoder_layers": keys.get("decoder_block_count", int, n_layers),
+        **stack,
+        "n_decoder_layers": keys.get("decoder_block_count", int, n_layers),
         "head_scale": found["d_model"] ** -0.5 if scaled else 1.0,
-    }  # fmt: skip
+    }
 
 
 def write(c: ModelConfig) -> dict[str, Any]:
@@ -56,8 +58,14 @@ def write(c: ModelConfig) -> dict[str, Any]:
 
 
 FAMILY = Family(
-    "t5", "t5", {**FIXED, "architecture": "encoder-decoder"}, read, write, widths=True, renamed=lambda names: OUT,
+    "t5",
+    "t5",
+    {**FIXED, "architecture": "encoder-decoder"},
+    read,
+    write,
+    widths=True,
+    renamed=lambda names: OUT,
     stacks={"encoder": "enc.", "decoder": "dec."},
-)  # fmt: skip
+)
 
 __all__ = ["FAMILY"]

@@ -21,8 +21,14 @@ def write(c: ModelConfig) -> dict[str, Any]:
 
 
 FAMILY = Family(
-    "t5encoder", "t5", {**FIXED, **ENCODER}, read, write, widths=True, renamed=lambda names: OUT,
+    "t5encoder",
+    "t5",
+    {**FIXED, **ENCODER},
+    read,
+    write,
+    widths=True,
+    renamed=lambda names: OUT,
     stacks={"stack": "enc."},
-)  # fmt: skip
+)
 
 __all__ = ["FAMILY"]

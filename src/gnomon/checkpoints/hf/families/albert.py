@@ -17,10 +17,12 @@ def read(keys: Keys) -> ModelConfig:
     keys.data = {"hidden_act": usual, **keys.data}
     head |= {"head_activation": keys.word("hidden_act", ACTIVATIONS, usual)} if head["head"] == "masked" else {}
     return ModelConfig(
-        **bert.sizes(keys, head, 0), n_types=keys.size("type_vocab_size", default=2),
-        d_input=keys.size("embedding_size", default=128), distinct_layers=keys.size("num_hidden_groups", default=1),
+        **bert.sizes(keys, head, 0),
+        n_types=keys.size("type_vocab_size", default=2),
+        d_input=keys.size("embedding_size", default=128),
+        distinct_layers=keys.size("num_hidden_groups", default=1),
         **head,
-    )  # fmt: skip
+    )
 
 
 def write(c: ModelConfig) -> dict[str, Any]:
@@ -38,7 +40,9 @@ _LAYER, _OURS = "albert.encoder.albert_layer_groups.*.albert_layers.0", "stack.b
 _ATTENTION = (("query", "q"), ("key", "k"), ("value", "v"), ("dense", "out"))
 
 FAMILY = Family(
-    "albert", read, write,
+    "albert",
+    read,
+    write,
     lines(
         line("albert.embeddings.word_embeddings.weight", "input.tokens.weight"),
         line("albert.embeddings.position_embeddings.weight", "input.position.weight"),
@@ -70,8 +74,11 @@ FAMILY = Family(
     },
     # a count from 0; the second task of pretraining; parts of heads that what is read has no use for
     harmless=(
-        r"albert\.embeddings\.position_ids", r"sop_classifier\..*", r"albert\.pooler\..*", r"predictions\..*",
+        r"albert\.embeddings\.position_ids",
+        r"sop_classifier\..*",
+        r"albert\.pooler\..*",
+        r"predictions\..*",
     ),
-)  # fmt: skip
+)
 
 __all__ = ["FAMILY"]

@@ -22,18 +22,22 @@ def read(keys: Keys, before: bool = False, **more: Any) -> ModelConfig:
     keys.must("add_final_layer_norm", before)
     keys.must("add_bias_logits", False)
     settings = {
-        "architecture": "encoder-decoder", "vocab_size": keys.size("vocab_size"),
+        "architecture": "encoder-decoder",
+        "vocab_size": keys.size("vocab_size"),
         "d_model": keys.size("d_model"),
         "n_layers": keys.size("encoder_layers", "num_hidden_layers", most=LAYERS),
         "n_decoder_layers": keys.size("decoder_layers", most=LAYERS),
-        "n_heads": _both(keys, "attention_heads"), "d_ff": _both(keys, "ffn_dim"),
+        "n_heads": _both(keys, "attention_heads"),
+        "d_ff": _both(keys, "ffn_dim"),
         "placement": "pre" if before else "post",
-        "max_positions": keys.size("max_position_embeddings", default=1024), "dropout": keys.get("dropout", float, 0.1),
+        "max_positions": keys.size("max_position_embeddings", default=1024),
+        "dropout": keys.get("dropout", float, 0.1),
         "activation": keys.word("activation_function", ACTIVATIONS, "gelu"),
         "embed_scale": "sqrt" if keys.get("scale_embedding", bool, False) else None,
-        "init_std": keys.get("init_std", float, 0.02), "tied": keys.get("tie_word_embeddings", bool, True),
+        "init_std": keys.get("init_std", float, 0.02),
+        "tied": keys.get("tie_word_embeddings", bool, True),
         "head_bias": "final_logits_bias" in keys.names,
-    }  # fmt: skip
+    }
     return ModelConfig(**{**settings, **more})
 
 
@@ -57,13 +61,25 @@ def read_bart(keys: Keys, before: bool = False) -> ModelConfig:
 def write(c: ModelConfig, name: str, architecture: str, **more: Any) -> dict[str, Any]:
     """The config of this wiring, with `more` keys of a relative."""
     return {
-        "architectures": [architecture], "model_type": name, "vocab_size": c.vocab_size, "d_model": c.d_model,
-        "encoder_layers": c.n_layers, "decoder_layers": c.depth, "encoder_attention_heads": c.n_heads,
-        "decoder_attention_heads": c.n_heads, "encoder_ffn_dim": c.d_ff or 4 * c.d_model,
-        "decoder_ffn_dim": c.d_ff or 4 * c.d_model, "max_position_embeddings": c.max_positions or 1024,
-        "activation_function": activation_name(c.activation), "dropout": c.dropout, "init_std": c.init_std,
-        "scale_embedding": c.embed_scale is not None, "tie_word_embeddings": c.tied, "is_encoder_decoder": True, **more,
-    }  # fmt: skip
+        "architectures": [architecture],
+        "model_type": name,
+        "vocab_size": c.vocab_size,
+        "d_model": c.d_model,
+        "encoder_layers": c.n_layers,
+        "decoder_layers": c.depth,
+        "encoder_attention_heads": c.n_heads,
+        "decoder_attention_heads": c.n_heads,
+        "encoder_ffn_dim": c.d_ff or 4 * c.d_model,
+        "decoder_ffn_dim": c.d_ff or 4 * c.d_model,
+        "max_position_embeddings": c.max_positions or 1024,
+        "activation_function": activation_name(c.activation),
+        "dropout": c.dropout,
+        "init_std": c.init_std,
+        "scale_embedding": c.embed_scale is not None,
+        "tie_word_embeddings": c.tied,
+        "is_encoder_decoder": True,
+        **more,
+    }
 
 
 def write_bart(c: ModelConfig) -> dict[str, Any]:
@@ -93,14 +109,15 @@ TABLE = lines(
     line("model.decoder.embed_positions.weight", "input.position.weight"),
     module("model.encoder.layernorm_embedding", "source_input.norm"),
     module("model.decoder.layernorm_embedding", "input.norm"),
-    *_layer("encoder"), *_layer("decoder"),
+    *_layer("encoder"),
+    *_layer("decoder"),
     module("model.encoder.layer_norm", "encoder.norm"),
     module("model.decoder.layer_norm", "decoder.norm"),
     _attention("model.decoder.layers.*.encoder_attn", "decoder.blocks.*.cross"),
     module("model.decoder.layers.*.encoder_attn_layer_norm", "decoder.blocks.*.around_cross.norm"),
     line("lm_head.weight", "head.weight"),
     line("final_logits_bias", "head.bias", transform=Row()),
-)  # fmt: skip
+)
 COPIES = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight")
 TWINS = dict.fromkeys(("lm_head.weight", *COPIES), "model.shared.weight")
 

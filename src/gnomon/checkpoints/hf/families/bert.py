@@ -28,25 +28,32 @@ def read(keys: Keys, class_name: str, offset: int) -> ModelConfig:
     head = head_of(keys, class_name)
     own = {} if class_name != "Bert" else {"head_activation": keys.word("hidden_act", ACTIVATIONS, "gelu")}
     return ModelConfig(
-        **sizes(keys, head, offset), n_types=keys.size("type_vocab_size", default=2),
+        **sizes(keys, head, offset),
+        n_types=keys.size("type_vocab_size", default=2),
         **{**head, **(own if head["head"] == "masked" else {})},
-    )  # fmt: skip
+    )
 
 
 def sizes(keys: Keys, head: dict[str, Any], offset: int) -> dict[str, Any]:
     """What the configs of this kind share, as settings of ours."""
     return {
-        "architecture": "encoder-only", "causal": False, "vocab_size": keys.size("vocab_size"),
-        "d_model": keys.size("hidden_size"), "n_layers": keys.size("num_hidden_layers", most=LAYERS),
-        "n_heads": keys.size("num_attention_heads"), "d_ff": keys.size("intermediate_size"),
-        "position": get("learned", **({"offset": offset} if offset else {})), "placement": "post",
-        "input_norm": "layernorm", "max_positions": keys.size("max_position_embeddings") - offset,
+        "architecture": "encoder-only",
+        "causal": False,
+        "vocab_size": keys.size("vocab_size"),
+        "d_model": keys.size("hidden_size"),
+        "n_layers": keys.size("num_hidden_layers", most=LAYERS),
+        "n_heads": keys.size("num_attention_heads"),
+        "d_ff": keys.size("intermediate_size"),
+        "position": get("learned", **({"offset": offset} if offset else {})),
+        "placement": "post",
+        "input_norm": "layernorm",
+        "max_positions": keys.size("max_position_embeddings") - offset,
         "activation": keys.word("hidden_act", ACTIVATIONS, "gelu"),
         "norm_eps": keys.get("layer_norm_eps", float, 1e-12),
         "dropout": keys.get("hidden_dropout_prob", float, 0.1),
         "init_std": keys.get("initializer_range", float, 0.02),
         "tied": keys.get("tie_word_embeddings", bool, True) or head["head"] != "masked",
-    }  # fmt: skip
+    }
 
 
 def head_of(keys: Keys, class_name: str, **others: str) -> dict[str, Any]:
@@ -88,13 +95,22 @@ def write_sizes(c: ModelConfig, name: str, class_name: str, offset: int) -> dict
     """What the configs of this kind share."""
     labels = {} if c.n_classes is None else {"id2label": {str(n): f"LABEL_{n}" for n in range(c.n_classes)}}
     return {
-        "architectures": [class_name + CLASSES.get(c.head, "Model")], "model_type": name, "vocab_size": c.vocab_size,
-        "hidden_size": c.d_model, "num_hidden_layers": c.n_layers, "num_attention_heads": c.n_heads,
-        "intermediate_size": 4 * c.d_model if c.d_ff is None else c.d_ff, "hidden_act": activation_name(c.activation),
+        "architectures": [class_name + CLASSES.get(c.head, "Model")],
+        "model_type": name,
+        "vocab_size": c.vocab_size,
+        "hidden_size": c.d_model,
+        "num_hidden_layers": c.n_layers,
+        "num_attention_heads": c.n_heads,
+        "intermediate_size": 4 * c.d_model if c.d_ff is None else c.d_ff,
+        "hidden_act": activation_name(c.activation),
         "max_position_embeddings": (c.max_positions or 0) + offset,
-        "layer_norm_eps": c.norm_eps, "hidden_dropout_prob": c.dropout, "attention_probs_dropout_prob": c.dropout,
-        "initializer_range": c.init_std, "tie_word_embeddings": c.tied, **labels,
-    }  # fmt: skip
+        "layer_norm_eps": c.norm_eps,
+        "hidden_dropout_prob": c.dropout,
+        "attention_probs_dropout_prob": c.dropout,
+        "initializer_range": c.init_std,
+        "tie_word_embeddings": c.tied,
+        **labels,
+    }
 
 
 def body(name: str) -> tuple[Line, ...]:
@@ -118,7 +134,12 @@ def body(name: str) -> tuple[Line, ...]:
 
 
 FAMILY = Family(
-    "bert", read_bert, write_bert, body("bert"), prefix="bert.", rank=0,
+    "bert",
+    read_bert,
+    write_bert,
+    body("bert"),
+    prefix="bert.",
+    rank=0,
     heads={
         "masked": lines(
             module("cls.predictions.transform.dense", "head.transform"),
@@ -138,10 +159,12 @@ FAMILY = Family(
     # a count from 0; the second task of pretraining; the pooler, where what is read has no use for it; and the bias
     # that an untied head has beside its own
     harmless=(
-        r"bert\.embeddings\.position_ids", r"cls\.seq_relationship\..*", r"bert\.pooler\.dense\..*",
+        r"bert\.embeddings\.position_ids",
+        r"cls\.seq_relationship\..*",
+        r"bert\.pooler\.dense\..*",
         r"cls\.predictions\.bias",
     ),
     renamed=((".gamma", ".weight"), (".beta", ".bias")),
-)  # fmt: skip
+)
 
 __all__ = ["FAMILY"]

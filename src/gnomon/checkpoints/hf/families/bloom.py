@@ -17,27 +17,41 @@ def read_bloom(keys: Keys) -> ModelConfig:
     d_model = keys.size("hidden_size", "n_embed")
     keys.must("n_inner", 4 * d_model, None)
     return ModelConfig(
-        vocab_size=keys.size("vocab_size"), d_model=d_model,
+        vocab_size=keys.size("vocab_size"),
+        d_model=d_model,
         n_layers=keys.size("n_layer", "num_hidden_layers", most=LAYERS),
-        n_heads=keys.size("n_head", "num_attention_heads"), position=get("alibi"), input_norm="layernorm",
-        norm_eps=keys.get("layer_norm_epsilon", float, 1e-5), activation="gelu_tanh",
-        dropout=keys.get("hidden_dropout", float, 0.0), init_std=keys.get("initializer_range", float, 0.02),
+        n_heads=keys.size("n_head", "num_attention_heads"),
+        position=get("alibi"),
+        input_norm="layernorm",
+        norm_eps=keys.get("layer_norm_epsilon", float, 1e-5),
+        activation="gelu_tanh",
+        dropout=keys.get("hidden_dropout", float, 0.0),
+        init_std=keys.get("initializer_range", float, 0.02),
         tied=keys.get("tie_word_embeddings", bool, True),
-    )  # fmt: skip
+    )
 
 
 def write_bloom(c: ModelConfig) -> dict[str, Any]:
     """As BLOOM."""
     return {
-        "architectures": ["BloomForCausalLM"], "model_type": "bloom", "vocab_size": c.vocab_size,
-        "hidden_size": c.d_model, "n_layer": c.n_layers, "n_head": c.n_heads, "layer_norm_epsilon": c.norm_eps,
-        "hidden_dropout": c.dropout, "attention_dropout": c.dropout, "initializer_range": c.init_std,
+        "architectures": ["BloomForCausalLM"],
+        "model_type": "bloom",
+        "vocab_size": c.vocab_size,
+        "hidden_size": c.d_model,
+        "n_layer": c.n_layers,
+        "n_head": c.n_heads,
+        "layer_norm_epsilon": c.norm_eps,
+        "hidden_dropout": c.dropout,
+        "attention_dropout": c.dropout,
+        "initializer_range": c.init_std,
         "tie_word_embeddings": c.tied,
-    }  # fmt: skip
+    }
 
 
 FAMILY = Family(
-    "bloom", read_bloom, write_bloom,
+    "bloom",
+    read_bloom,
+    write_bloom,
     lines(
         line("transformer.word_embeddings.weight", "input.tokens.weight"),
         module("transformer.word_embeddings_layernorm", "input.norm"),
@@ -50,7 +64,8 @@ FAMILY = Family(
         module("transformer.ln_f", "stack.norm"),
         line("lm_head.weight", "head.weight"),
     ),
-    prefix="transformer.", twins={"lm_head.weight": "transformer.word_embeddings.weight"},
-)  # fmt: skip
+    prefix="transformer.",
+    twins={"lm_head.weight": "transformer.word_embeddings.weight"},
+)
 
 __all__ = ["FAMILY"]

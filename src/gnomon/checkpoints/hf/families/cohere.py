@@ -17,18 +17,30 @@ def read(keys: Keys) -> ModelConfig:
     keys.must("use_qk_norm", False)
     bias = keys.get("attention_bias", bool, False)
     return read_llama(
-        keys, ROTARY["cohere"], width(keys), eps="layer_norm_eps", norm="layernorm_no_bias", residual="one norm",
-        qkv_bias=bias, out_bias=bias, head_scale=keys.get("logit_scale", float, 0.0625),
+        keys,
+        ROTARY["cohere"],
+        width(keys),
+        eps="layer_norm_eps",
+        norm="layernorm_no_bias",
+        residual="one norm",
+        qkv_bias=bias,
+        out_bias=bias,
+        head_scale=keys.get("logit_scale", float, 0.0625),
         tied=keys.get("tie_word_embeddings", bool, True),
-    )  # fmt: skip
+    )
 
 
 def write(c: ModelConfig) -> dict[str, Any]:
     """As Cohere."""
     config = write_llama(
-        c, "cohere", "CohereForCausalLM", ROTARY["cohere"], attention_bias=bool(c.qkv_bias), logit_scale=c.head_scale,
+        c,
+        "cohere",
+        "CohereForCausalLM",
+        ROTARY["cohere"],
+        attention_bias=bool(c.qkv_bias),
+        logit_scale=c.head_scale,
         layer_norm_eps=c.norm_eps,
-    )  # fmt: skip
+    )
     del config["rms_norm_eps"]
     return config
 

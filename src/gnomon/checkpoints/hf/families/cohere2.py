@@ -16,10 +16,14 @@ from gnomon.positions import NoPE, Spec
 WINDOW, EVERY = 4096, 4  # the family's own
 #: what its published files say of its code
 SAID = {
-    "use_qk_norm": False, "use_parallel_block": True, "use_gated_activation": True, "rotary_pct": 1.0,
-    "position_embedding_type": "rope_gptj", "use_embedding_sharing": True,
+    "use_qk_norm": False,
+    "use_parallel_block": True,
+    "use_gated_activation": True,
+    "rotary_pct": 1.0,
+    "position_embedding_type": "rope_gptj",
+    "use_embedding_sharing": True,
     "order_of_interleaved_layers": "local_attn_first",
-}  # fmt: skip
+}
 
 
 def read(keys: Keys) -> ModelConfig:
@@ -38,12 +42,19 @@ def read(keys: Keys) -> ModelConfig:
         raise BadInput(f"{keys.file}: sliding_window is null, which this family's code does not compute")
     rope, bias = read_rope(keys, d_head, ROTARY["cohere2"]), keys.get("attention_bias", bool, False)
     return read_llama(
-        keys, ROTARY["cohere2"], d_head, eps="layer_norm_eps", norm="layernorm_no_bias", residual="one norm",
-        qkv_bias=bias, out_bias=bias, head_scale=keys.get("logit_scale", float, 0.0625),
+        keys,
+        ROTARY["cohere2"],
+        d_head,
+        eps="layer_norm_eps",
+        norm="layernorm_no_bias",
+        residual="one norm",
+        qkv_bias=bias,
+        out_bias=bias,
+        head_scale=keys.get("logit_scale", float, 0.0625),
         position=one_or_list([rope if on else Spec(NoPE) for on in sliding]),
         window=one_window([window if on else None for on in sliding]),
         tied=keys.get("tie_word_embeddings", bool, True),
-    )  # fmt: skip
+    )
 
 
 def write(c: ModelConfig) -> dict[str, Any]:
@@ -52,9 +63,15 @@ def write(c: ModelConfig) -> dict[str, Any]:
     told["sliding_window"] = told["sliding_window"] or WINDOW
     del told["use_sliding_window"]
     keys = write_llama(
-        c, "cohere2", "Cohere2ForCausalLM", ROTARY["cohere2"], attention_bias=bool(c.qkv_bias),
-        logit_scale=c.head_scale, layer_norm_eps=c.norm_eps, **told,
-    )  # fmt: skip
+        c,
+        "cohere2",
+        "Cohere2ForCausalLM",
+        ROTARY["cohere2"],
+        attention_bias=bool(c.qkv_bias),
+        logit_scale=c.head_scale,
+        layer_norm_eps=c.norm_eps,
+        **told,
+    )
     del keys["rms_norm_eps"]
     return keys
 

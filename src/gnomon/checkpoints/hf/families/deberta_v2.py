@@ -26,9 +26,11 @@ def read(keys: Keys) -> ModelConfig:
     head["head_activation"] = {"masked": activation, "classes": classes}.get(head["head"])
     d_model, n_heads = keys.size("hidden_size"), keys.size("num_attention_heads")
     for name, without, only in (
-        ("relative_attention", False, True), ("position_biased_input", True, False), ("share_att_key", False, True),
+        ("relative_attention", False, True),
+        ("position_biased_input", True, False),
+        ("share_att_key", False, True),
         ("legacy", True, True),
-    ):  # fmt: skip
+    ):
         if keys.get(name, bool, without) is not only:
             raise BadInput(f"{keys.file}: Gnomon reads this family only with {name} = {str(only).lower()}")
     keys.must("conv_kernel_size", 0)
@@ -36,14 +38,25 @@ def read(keys: Keys) -> ModelConfig:
     keys.must("pooler_hidden_size", d_model)
     keys.must("attention_head_size", d_model // n_heads)
     return ModelConfig(
-        architecture="encoder-only", causal=False, vocab_size=keys.size("vocab_size"), d_model=d_model,
-        n_layers=keys.size("num_hidden_layers", most=LAYERS), n_heads=n_heads, d_ff=keys.size("intermediate_size"),
-        position=_position(keys), placement="post", input_norm="layernorm", activation=activation,
-        norm_eps=keys.get("layer_norm_eps", float, 1e-7), max_positions=keys.size("max_position_embeddings"),
-        n_types=keys.get("type_vocab_size", int, 0), dropout=keys.get("hidden_dropout_prob", float, 0.1),
+        architecture="encoder-only",
+        causal=False,
+        vocab_size=keys.size("vocab_size"),
+        d_model=d_model,
+        n_layers=keys.size("num_hidden_layers", most=LAYERS),
+        n_heads=n_heads,
+        d_ff=keys.size("intermediate_size"),
+        position=_position(keys),
+        placement="post",
+        input_norm="layernorm",
+        activation=activation,
+        norm_eps=keys.get("layer_norm_eps", float, 1e-7),
+        max_positions=keys.size("max_position_embeddings"),
+        n_types=keys.get("type_vocab_size", int, 0),
+        dropout=keys.get("hidden_dropout_prob", float, 0.1),
         init_std=keys.get("initializer_range", float, 0.02),
-        tied=keys.get("tie_word_embeddings", bool, True) or head["head"] != "masked", **head,
-    )  # fmt: skip
+        tied=keys.get("tie_word_embeddings", bool, True) or head["head"] != "masked",
+        **head,
+    )
 
 
 def _position(keys: Keys) -> Spec:
@@ -59,9 +72,14 @@ def _position(keys: Keys) -> Spec:
         raise BadInput(f"{keys.file}: {buckets} position_buckets need more distances than {furthest}")
     norm = [word.strip() for word in keys.get("norm_rel_ebd", str, "none").lower().split("|")]
     return get(
-        "deberta", buckets=buckets if buckets > 0 else None, max_distance=furthest, c2p="c2p" in terms,
-        p2c="p2c" in terms, norm="layer_norm" in norm, norm_eps=keys.get("layer_norm_eps", float, 1e-7),
-    )  # fmt: skip
+        "deberta",
+        buckets=buckets if buckets > 0 else None,
+        max_distance=furthest,
+        c2p="c2p" in terms,
+        p2c="p2c" in terms,
+        norm="layer_norm" in norm,
+        norm_eps=keys.get("layer_norm_eps", float, 1e-7),
+    )
 
 
 def write(c: ModelConfig) -> dict[str, Any]:
@@ -71,23 +89,40 @@ def write(c: ModelConfig) -> dict[str, Any]:
     own = {**usual, **c.per_layer(c.n_layers)[0].options}
     classes = {"pooler_hidden_act": activation_name(c.head_activation or "tanh")} if c.head == "classes" else {}
     return {
-        "architectures": ["DebertaV2" + CLASSES.get(c.head, "Model")], "model_type": "deberta-v2",
-        "vocab_size": c.vocab_size, "hidden_size": c.d_model, "num_hidden_layers": c.n_layers,
-        "num_attention_heads": c.n_heads, "intermediate_size": 4 * c.d_model if c.d_ff is None else c.d_ff,
-        "hidden_act": activation_name(c.activation), "layer_norm_eps": c.norm_eps, "type_vocab_size": c.n_types,
-        "max_position_embeddings": c.max_positions or own["max_distance"], "relative_attention": True,
-        "max_relative_positions": own["max_distance"], "position_buckets": own["buckets"] or -1,
-        "pos_att_type": "|".join(term for term in TERMS if own[term]), "share_att_key": own["share"],
-        "norm_rel_ebd": "layer_norm" if own["norm"] else "none", "position_biased_input": False, "legacy": True,
-        "hidden_dropout_prob": c.dropout, "attention_probs_dropout_prob": c.dropout,
-        "initializer_range": c.init_std, "tie_word_embeddings": c.tied, **classes, **labels,
-    }  # fmt: skip
+        "architectures": ["DebertaV2" + CLASSES.get(c.head, "Model")],
+        "model_type": "deberta-v2",
+        "vocab_size": c.vocab_size,
+        "hidden_size": c.d_model,
+        "num_hidden_layers": c.n_layers,
+        "num_attention_heads": c.n_heads,
+        "intermediate_size": 4 * c.d_model if c.d_ff is None else c.d_ff,
+        "hidden_act": activation_name(c.activation),
+        "layer_norm_eps": c.norm_eps,
+        "type_vocab_size": c.n_types,
+        "max_position_embeddings": c.max_positions or own["max_distance"],
+        "relative_attention": True,
+        "max_relative_positions": own["max_distance"],
+        "position_buckets": own["buckets"] or -1,
+        "pos_att_type": "|".join(term for term in TERMS if own[term]),
+        "share_att_key": own["share"],
+        "norm_rel_ebd": "layer_norm" if own["norm"] else "none",
+        "position_biased_input": False,
+        "legacy": True,
+        "hidden_dropout_prob": c.dropout,
+        "attention_probs_dropout_prob": c.dropout,
+        "initializer_range": c.init_std,
+        "tie_word_embeddings": c.tied,
+        **classes,
+        **labels,
+    }
 
 
 _LAYER = "deberta.encoder.layer.*"
 
 FAMILY = Family(
-    "deberta-v2", read, write,
+    "deberta-v2",
+    read,
+    write,
     lines(
         line("deberta.embeddings.word_embeddings.weight", "input.tokens.weight"),
         line("deberta.embeddings.token_type_embeddings.weight", "input.types.weight"),
@@ -122,9 +157,11 @@ FAMILY = Family(
     # a count from 0; the heads of pretraining beside a body; absolute positions that only their decoder has; and the
     # bias that an untied head has beside its own
     harmless=(
-        r"deberta\.embeddings\.position_ids", r"(lm|mask)_predictions\..*", r"cls\.predictions\.bias",
+        r"deberta\.embeddings\.position_ids",
+        r"(lm|mask)_predictions\..*",
+        r"cls\.predictions\.bias",
         r"deberta\.embeddings\.position_embeddings\.weight",
     ),
-)  # fmt: skip
+)
 
 __all__ = ["FAMILY"]

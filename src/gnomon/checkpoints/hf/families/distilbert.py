@@ -17,32 +17,54 @@ def read(keys: Keys) -> ModelConfig:
     head, activation = head_of(keys, "DistilBert"), keys.word("activation", ACTIVATIONS, "gelu")
     head["head_activation"] = {"masked": activation, "classes": "relu"}.get(head["head"])
     return ModelConfig(
-        architecture="encoder-only", causal=False, vocab_size=keys.size("vocab_size"), d_model=keys.size("dim"),
-        n_layers=keys.size("n_layers", most=LAYERS), n_heads=keys.size("n_heads"), d_ff=keys.size("hidden_dim"),
-        position=get("learned"), placement="post", input_norm="layernorm", activation=activation, norm_eps=EPS,
-        max_positions=keys.size("max_position_embeddings"), dropout=keys.get("dropout", float, 0.1),
+        architecture="encoder-only",
+        causal=False,
+        vocab_size=keys.size("vocab_size"),
+        d_model=keys.size("dim"),
+        n_layers=keys.size("n_layers", most=LAYERS),
+        n_heads=keys.size("n_heads"),
+        d_ff=keys.size("hidden_dim"),
+        position=get("learned"),
+        placement="post",
+        input_norm="layernorm",
+        activation=activation,
+        norm_eps=EPS,
+        max_positions=keys.size("max_position_embeddings"),
+        dropout=keys.get("dropout", float, 0.1),
         init_std=keys.get("initializer_range", float, 0.02),
-        tied=keys.get("tie_word_embeddings", bool, True) or head["head"] != "masked", **head,
-    )  # fmt: skip
+        tied=keys.get("tie_word_embeddings", bool, True) or head["head"] != "masked",
+        **head,
+    )
 
 
 def write(c: ModelConfig) -> dict[str, Any]:
     """As DistilBERT."""
     labels = {} if c.n_classes is None else {"id2label": {str(n): f"LABEL_{n}" for n in range(c.n_classes)}}
     return {
-        "architectures": ["DistilBert" + CLASSES.get(c.head, "Model")], "model_type": "distilbert",
-        "vocab_size": c.vocab_size, "dim": c.d_model, "n_layers": c.n_layers, "n_heads": c.n_heads,
-        "hidden_dim": 4 * c.d_model if c.d_ff is None else c.d_ff, "activation": activation_name(c.activation),
-        "max_position_embeddings": c.max_positions, "dropout": c.dropout, "attention_dropout": c.dropout,
-        "initializer_range": c.init_std, "tie_word_embeddings": c.tied, **labels,
-    }  # fmt: skip
+        "architectures": ["DistilBert" + CLASSES.get(c.head, "Model")],
+        "model_type": "distilbert",
+        "vocab_size": c.vocab_size,
+        "dim": c.d_model,
+        "n_layers": c.n_layers,
+        "n_heads": c.n_heads,
+        "hidden_dim": 4 * c.d_model if c.d_ff is None else c.d_ff,
+        "activation": activation_name(c.activation),
+        "max_position_embeddings": c.max_positions,
+        "dropout": c.dropout,
+        "attention_dropout": c.dropout,
+        "initializer_range": c.init_std,
+        "tie_word_embeddings": c.tied,
+        **labels,
+    }
 
 
 _LAYER = "distilbert.transformer.layer.*"
 _ATTENTION = (("q_lin", "q"), ("k_lin", "k"), ("v_lin", "v"), ("out_lin", "out"))
 
 FAMILY = Family(
-    "distilbert", read, write,
+    "distilbert",
+    read,
+    write,
     lines(
         line("distilbert.embeddings.word_embeddings.weight", "input.tokens.weight"),
         line("distilbert.embeddings.position_embeddings.weight", "input.position.weight"),
@@ -66,6 +88,6 @@ FAMILY = Family(
     },
     twins={"vocab_projector.weight": "distilbert.embeddings.word_embeddings.weight"},
     harmless=(r"vocab_(transform|layer_norm|projector)\..*",),  # of the head for masked tokens, where another is read
-)  # fmt: skip
+)
 
 __all__ = ["FAMILY"]

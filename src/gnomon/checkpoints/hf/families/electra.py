@@ -16,9 +16,11 @@ def read(keys: Keys) -> ModelConfig:
     width = keys.size("embedding_size", default=128)
     head |= {"head_activation": "gelu"} if head["head"] in ("masked", "classes") else {}
     return ModelConfig(
-        **bert.sizes(keys, head, 0), n_types=keys.size("type_vocab_size", default=2),
-        d_input=None if width == keys.size("hidden_size") else width, **head,
-    )  # fmt: skip
+        **bert.sizes(keys, head, 0),
+        n_types=keys.size("type_vocab_size", default=2),
+        d_input=None if width == keys.size("hidden_size") else width,
+        **head,
+    )
 
 
 def write(c: ModelConfig) -> dict[str, Any]:
@@ -27,7 +29,11 @@ def write(c: ModelConfig) -> dict[str, Any]:
 
 
 FAMILY = Family(
-    "electra", read, write, bert.body("electra"), prefix="electra.",
+    "electra",
+    read,
+    write,
+    bert.body("electra"),
+    prefix="electra.",
     heads={
         "masked": lines(
             module("generator_predictions.dense", "head.transform"),
@@ -39,8 +45,11 @@ FAMILY = Family(
         "classes": lines(module("classifier.dense", "head.pooler"), module("classifier.out_proj", "head.out")),
     },
     twins={"generator_lm_head.weight": "electra.embeddings.word_embeddings.weight"},
-    harmless=(r"electra\.embeddings\.position_ids", r"(discriminator|generator)_predictions\..*",
-              r"generator_lm_head\..*"),
-)  # fmt: skip
+    harmless=(
+        r"electra\.embeddings\.position_ids",
+        r"(discriminator|generator)_predictions\..*",
+        r"generator_lm_head\..*",
+    ),
+)
 
 __all__ = ["FAMILY"]

@@ -18,9 +18,13 @@ def read(keys: Keys) -> ModelConfig:
     )
     shared = None if "num_key_value_heads" in keys.data else 2
     return read_llama(
-        keys, ROTARY["ernie4_5"], width, n_kv_heads=keys.size("num_key_value_heads", default=shared) or n_heads,
-        bias=keys.get("use_bias", bool, False), tied=keys.get("tie_word_embeddings", bool, True),
-    )  # fmt: skip
+        keys,
+        ROTARY["ernie4_5"],
+        width,
+        n_kv_heads=keys.size("num_key_value_heads", default=shared) or n_heads,
+        bias=keys.get("use_bias", bool, False),
+        tied=keys.get("tie_word_embeddings", bool, True),
+    )
 
 
 def write(c: ModelConfig) -> dict[str, Any]:

@@ -25,10 +25,14 @@ def read(keys: Keys) -> ModelConfig:
         raise BadInput(f"{keys.file}: layer_types names layers with a window, and sliding_window is null")
     rope = read_rope(keys, d_head, ROTARY["exaone4"])
     return read_llama(
-        keys, ROTARY["exaone4"], d_head, placement="branch", qk_norm=True,
+        keys,
+        ROTARY["exaone4"],
+        d_head,
+        placement="branch",
+        qk_norm=True,
         position=one_or_list([rope if on or window is None else Spec(NoPE) for on in sliding]),
         window=one_window([window if on else None for on in sliding]),
-    )  # fmt: skip
+    )
 
 
 def write(c: ModelConfig) -> dict[str, Any]:

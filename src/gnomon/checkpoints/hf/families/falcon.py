@@ -43,15 +43,22 @@ def read(keys: Keys) -> ModelConfig:
     newer, bias = keys.get("new_decoder_architecture", bool, False), keys.get("bias", bool, False)
     position: Spec = read_rope(keys, d_model // n_heads, ROTARY["falcon"])
     return ModelConfig(
-        vocab_size=keys.size("vocab_size"), d_model=d_model, n_heads=n_heads, n_kv_heads=_shared(keys, n_heads, newer),
-        n_layers=keys.size("num_hidden_layers", "n_layer", most=LAYERS), position=position,
+        vocab_size=keys.size("vocab_size"),
+        d_model=d_model,
+        n_heads=n_heads,
+        n_kv_heads=_shared(keys, n_heads, newer),
+        n_layers=keys.size("num_hidden_layers", "n_layer", most=LAYERS),
+        position=position,
         residual=_residual(keys, newer),
-        d_ff=keys.size("ffn_hidden_size", default=None) or 4 * d_model, bias=bias,
+        d_ff=keys.size("ffn_hidden_size", default=None) or 4 * d_model,
+        bias=bias,
         max_positions=keys.size("max_position_embeddings", default=2048),
-        activation=keys.word("activation", ACTIVATIONS, "gelu"), norm_eps=keys.get("layer_norm_epsilon", float, 1e-5),
-        dropout=keys.get("hidden_dropout", float, 0.0), init_std=keys.get("initializer_range", float, 0.02),
+        activation=keys.word("activation", ACTIVATIONS, "gelu"),
+        norm_eps=keys.get("layer_norm_epsilon", float, 1e-5),
+        dropout=keys.get("hidden_dropout", float, 0.0),
+        init_std=keys.get("initializer_range", float, 0.02),
         tied=keys.get("tie_word_embeddings", bool, True),
-    )  # fmt: skip
+    )
 
 
 def _shared(keys: Keys, n_heads: int, newer: bool) -> int:
@@ -82,16 +89,28 @@ def write(c: ModelConfig) -> dict[str, Any]:
     if newer and c.residual == "sequential":
         raise BadValue(f"n_kv_heads = {c.n_kv_heads}: with sublayers in turn the family knows 1 or {c.n_heads}")
     return {
-        "architectures": ["FalconForCausalLM"], "model_type": "falcon", "vocab_size": c.vocab_size,
-        "hidden_size": c.d_model, "num_hidden_layers": c.n_layers, "num_attention_heads": c.n_heads,
-        "num_kv_heads": c.n_kv_heads if newer else c.n_heads, "multi_query": c.n_kv_heads == 1,
-        "new_decoder_architecture": newer, "parallel_attn": c.residual != "sequential",
-        "num_ln_in_parallel_attn": (2 if c.residual == "parallel" else 1) if newer else None, "alibi": False,
-        "ffn_hidden_size": c.d_ff, "bias": c.bias, "activation": activation_name(c.activation),
-        "layer_norm_epsilon": c.norm_eps, "hidden_dropout": c.dropout, "attention_dropout": c.dropout,
-        "initializer_range": c.init_std, "tie_word_embeddings": c.tied,
+        "architectures": ["FalconForCausalLM"],
+        "model_type": "falcon",
+        "vocab_size": c.vocab_size,
+        "hidden_size": c.d_model,
+        "num_hidden_layers": c.n_layers,
+        "num_attention_heads": c.n_heads,
+        "num_kv_heads": c.n_kv_heads if newer else c.n_heads,
+        "multi_query": c.n_kv_heads == 1,
+        "new_decoder_architecture": newer,
+        "parallel_attn": c.residual != "sequential",
+        "num_ln_in_parallel_attn": (2 if c.residual == "parallel" else 1) if newer else None,
+        "alibi": False,
+        "ffn_hidden_size": c.d_ff,
+        "bias": c.bias,
+        "activation": activation_name(c.activation),
+        "layer_norm_epsilon": c.norm_eps,
+        "hidden_dropout": c.dropout,
+        "attention_dropout": c.dropout,
+        "initializer_range": c.init_std,
+        "tie_word_embeddings": c.tied,
         **write_rope(c.per_layer(1)[0], c.d_model // c.n_heads, c.max_positions, ROTARY["falcon"]),
-    }  # fmt: skip
+    }
 
 
 def norms(c: ModelConfig) -> tuple[Line, ...]:
@@ -107,7 +126,9 @@ def norms(c: ModelConfig) -> tuple[Line, ...]:
 _QKV = tuple(f"stack.blocks.*.attention.{name}" for name in "qkv")
 
 FAMILY = Family(
-    "falcon", read, write,
+    "falcon",
+    read,
+    write,
     lines(
         line("transformer.word_embeddings.weight", "input.tokens.weight"),
         module("transformer.h.*.self_attention.query_key_value", *_QKV, transform=Grouped()),
@@ -117,8 +138,11 @@ FAMILY = Family(
         module("transformer.ln_f", "stack.norm"),
         line("lm_head.weight", "head.weight"),
     ),
-    prefix="transformer.", twins={"lm_head.weight": "transformer.word_embeddings.weight"}, norms=norms, rank=2,
+    prefix="transformer.",
+    twins={"lm_head.weight": "transformer.word_embeddings.weight"},
+    norms=norms,
+    rank=2,
     harmless=(r"transformer\.h\.\d+\.self_attention\.rotary_emb\.inv_freq",),
-)  # fmt: skip
+)
 
 __all__ = ["FAMILY"]

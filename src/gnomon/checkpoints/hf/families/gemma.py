@@ -19,10 +19,15 @@ def read(keys: Keys) -> ModelConfig:
     activation = keys.word("hidden_act", {**ACTIVATIONS, "gelu": "gelu_tanh"}, "gelu_pytorch_tanh")
     keys.must("hidden_activation", word, "gelu_pytorch_tanh" if word == "gelu" else None, None)
     return ModelConfig(
-        **sizes(keys) | {"norm": "rmsnorm_plus_one"}, d_head=d_head, position=read_rope(keys, d_head, ROTARY["gemma"]),
-        activation=activation, qkv_bias=bias, out_bias=bias, embed_scale="rounded sqrt",
+        **sizes(keys) | {"norm": "rmsnorm_plus_one"},
+        d_head=d_head,
+        position=read_rope(keys, d_head, ROTARY["gemma"]),
+        activation=activation,
+        qkv_bias=bias,
+        out_bias=bias,
+        embed_scale="rounded sqrt",
         tied=keys.get("tie_word_embeddings", bool, True),
-    )  # fmt: skip
+    )
 
 
 def write(c: ModelConfig) -> dict[str, Any]:

@@ -18,12 +18,20 @@ def read(keys: Keys) -> ModelConfig:
     keys.must("use_bidirectional_attention", False)
     bias, d_head = keys.get("attention_bias", bool, False), width(keys, 256)
     return ModelConfig(
-        **sizes(keys) | {"norm": "rmsnorm_plus_one"}, d_head=d_head, position=read_rope(keys, d_head, ROTARY["gemma2"]),
-        window=_windows(keys), activation=keys.word("hidden_activation", ACTIVATIONS, "gelu_pytorch_tanh"),
-        placement="sandwich", qkv_bias=bias, out_bias=bias, attention_scale=score_scale(keys),
-        embed_scale="rounded sqrt", softcap=_cap(keys, "attn_logit_softcapping", 50.0),
-        head_softcap=_cap(keys, "final_logit_softcapping", 30.0), tied=keys.get("tie_word_embeddings", bool, True),
-    )  # fmt: skip
+        **sizes(keys) | {"norm": "rmsnorm_plus_one"},
+        d_head=d_head,
+        position=read_rope(keys, d_head, ROTARY["gemma2"]),
+        window=_windows(keys),
+        activation=keys.word("hidden_activation", ACTIVATIONS, "gelu_pytorch_tanh"),
+        placement="sandwich",
+        qkv_bias=bias,
+        out_bias=bias,
+        attention_scale=score_scale(keys),
+        embed_scale="rounded sqrt",
+        softcap=_cap(keys, "attn_logit_softcapping", 50.0),
+        head_softcap=_cap(keys, "final_logit_softcapping", 30.0),
+        tied=keys.get("tie_word_embeddings", bool, True),
+    )
 
 
 def _cap(keys: Keys, key: str, usual: float) -> float | None:
@@ -45,11 +53,17 @@ def write(c: ModelConfig) -> dict[str, Any]:
     """As Gemma 2."""
     sliding, scale = sliding_keys(c), (c.d_head or 256) ** -0.5 if c.attention_scale is None else c.attention_scale
     config = write_llama(
-        c, "gemma2", "Gemma2ForCausalLM", ROTARY["gemma2"], attention_bias=bool(c.qkv_bias),
-        sliding_window=sliding["sliding_window"] or WINDOW, layer_types=sliding["layer_types"],
-        query_pre_attn_scalar=as_whole_number(round(scale**-2, 6)), attn_logit_softcapping=c.softcap,
+        c,
+        "gemma2",
+        "Gemma2ForCausalLM",
+        ROTARY["gemma2"],
+        attention_bias=bool(c.qkv_bias),
+        sliding_window=sliding["sliding_window"] or WINDOW,
+        layer_types=sliding["layer_types"],
+        query_pre_attn_scalar=as_whole_number(round(scale**-2, 6)),
+        attn_logit_softcapping=c.softcap,
         final_logit_softcapping=c.head_softcap,
-    )  # fmt: skip
+    )
     return config | {"hidden_activation": config.pop("hidden_act")}
 
 

@@ -14,7 +14,7 @@ from gnomon.checkpoints.hf.families.llama import (
     sizes,
     sliding_keys,
     width,
-)  # fmt: skip
+)
 from gnomon.checkpoints.hf.family import ACTIVATIONS, Family, activation_name, lines
 from gnomon.checkpoints.hf.keys import LAYERS, Keys
 from gnomon.checkpoints.hf.rope import ROTARY, Rotary, read_rope, write_rope
@@ -50,11 +50,19 @@ def read(keys: Keys) -> ModelConfig:
     near, far = ropes(keys, d_head, NEAR, FAR)
     common = sizes(keys) | {"norm": "rmsnorm_plus_one"}
     return ModelConfig(
-        **common, d_head=d_head, position=one_or_list([near if on else far for on in sliding]),
-        window=one_window([window if on else None for on in sliding]), qkv_bias=bias, out_bias=bias, qk_norm=True,
-        activation=keys.word("hidden_activation", ACTIVATIONS, "gelu_pytorch_tanh"), placement="sandwich",
-        attention_scale=score_scale(keys), embed_scale="rounded sqrt", tied=keys.get("tie_word_embeddings", bool, True),
-    )  # fmt: skip
+        **common,
+        d_head=d_head,
+        position=one_or_list([near if on else far for on in sliding]),
+        window=one_window([window if on else None for on in sliding]),
+        qkv_bias=bias,
+        out_bias=bias,
+        qk_norm=True,
+        activation=keys.word("hidden_activation", ACTIVATIONS, "gelu_pytorch_tanh"),
+        placement="sandwich",
+        attention_scale=score_scale(keys),
+        embed_scale="rounded sqrt",
+        tied=keys.get("tie_word_embeddings", bool, True),
+    )
 
 
 def score_scale(keys: Keys) -> float:
@@ -87,16 +95,27 @@ def write(c: ModelConfig) -> dict[str, Any]:
     sliding = sliding_keys(c)
     scale = d_head**-0.5 if c.attention_scale is None else c.attention_scale
     return {
-        "architectures": ["Gemma3ForCausalLM"], "model_type": "gemma3_text", "vocab_size": c.vocab_size,
-        "hidden_size": c.d_model, "intermediate_size": c.d_ff, "num_hidden_layers": c.n_layers,
-        "num_attention_heads": c.n_heads, "num_key_value_heads": c.n_kv_heads, "head_dim": d_head,
-        "hidden_activation": activation_name(c.activation), "rms_norm_eps": c.norm_eps,
-        "initializer_range": c.init_std, "attention_dropout": c.dropout, "attention_bias": bool(c.qkv_bias),
-        "tie_word_embeddings": c.tied, "query_pre_attn_scalar": as_whole_number(round(scale**-2, 6)),
-        "sliding_window": sliding["sliding_window"] or WINDOW, "layer_types": sliding["layer_types"],
+        "architectures": ["Gemma3ForCausalLM"],
+        "model_type": "gemma3_text",
+        "vocab_size": c.vocab_size,
+        "hidden_size": c.d_model,
+        "intermediate_size": c.d_ff,
+        "num_hidden_layers": c.n_layers,
+        "num_attention_heads": c.n_heads,
+        "num_key_value_heads": c.n_kv_heads,
+        "head_dim": d_head,
+        "hidden_activation": activation_name(c.activation),
+        "rms_norm_eps": c.norm_eps,
+        "initializer_range": c.init_std,
+        "attention_dropout": c.dropout,
+        "attention_bias": bool(c.qkv_bias),
+        "tie_word_embeddings": c.tied,
+        "query_pre_attn_scalar": as_whole_number(round(scale**-2, 6)),
+        "sliding_window": sliding["sliding_window"] or WINDOW,
+        "layer_types": sliding["layer_types"],
         "rope_local_base_freq": write_rope(near, d_head, None, NEAR)["rope_theta"],
         **write_rope(far, d_head, c.max_positions, FAR),
-    }  # fmt: skip
+    }
 
 
 def near_and_far(c: ModelConfig) -> tuple[Spec, Spec]:
@@ -109,12 +128,14 @@ def near_and_far(c: ModelConfig) -> tuple[Spec, Spec]:
 def both_sides(name: str, read: Any, write: Any) -> Family:
     """A family with norms on both sides of each sublayer, and Llama's names otherwise."""
     table = lines(
-        ENDS, ATTENTION, FEED_FORWARD,
+        ENDS,
+        ATTENTION,
+        FEED_FORWARD,
         line("model.layers.*.input_layernorm.weight", "stack.blocks.*.around_attention.norm.weight"),
         line("model.layers.*.post_attention_layernorm.weight", "stack.blocks.*.around_attention.norm_after.weight"),
         line("model.layers.*.pre_feedforward_layernorm.weight", "stack.blocks.*.around_ffn.norm.weight"),
         line("model.layers.*.post_feedforward_layernorm.weight", "stack.blocks.*.around_ffn.norm_after.weight"),
-    )  # fmt: skip
+    )
     return Family(name, read, write, table, prefix="model.", twins=TWINS, harmless=(INV_FREQ,))
 
 

@@ -17,9 +17,13 @@ _GATE_UP = tuple(f"stack.blocks.*.ffn.{name}.weight" for name in ("gate", "up"))
 def read(keys: Keys) -> ModelConfig:
     """attention_bias is of queries, keys and values."""
     return read_llama(
-        keys, ROTARY["glm4"], keys.size("head_dim", default=128), placement="sandwich",
-        n_kv_heads=keys.size("num_key_value_heads", default=2), qkv_bias=keys.get("attention_bias", bool, True),
-    )  # fmt: skip
+        keys,
+        ROTARY["glm4"],
+        keys.size("head_dim", default=128),
+        placement="sandwich",
+        n_kv_heads=keys.size("num_key_value_heads", default=2),
+        qkv_bias=keys.get("attention_bias", bool, True),
+    )
 
 
 def write(c: ModelConfig) -> dict[str, Any]:
@@ -31,9 +35,12 @@ def write(c: ModelConfig) -> dict[str, Any]:
 
 
 FAMILY = Family(
-    "glm4", read, write,
+    "glm4",
+    read,
+    write,
     lines(
-        ENDS, ATTENTION,
+        ENDS,
+        ATTENTION,
         line("model.layers.*.mlp.gate_up_proj.weight", *_GATE_UP, transform=Stacked()),
         line("model.layers.*.mlp.down_proj.weight", "stack.blocks.*.ffn.down.weight"),
         line("model.layers.*.input_layernorm.weight", "stack.blocks.*.around_attention.norm.weight"),
@@ -41,6 +48,8 @@ FAMILY = Family(
         line("model.layers.*.post_attention_layernorm.weight", "stack.blocks.*.around_ffn.norm.weight"),
         line("model.layers.*.post_mlp_layernorm.weight", "stack.blocks.*.around_ffn.norm_after.weight"),
     ),
-    prefix="model.", twins=TWINS, harmless=(INV_FREQ,),
-)  # fmt: skip
+    prefix="model.",
+    twins=TWINS,
+    harmless=(INV_FREQ,),
+)
 __all__ = ["FAMILY"]

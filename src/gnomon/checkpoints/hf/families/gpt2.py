@@ -16,24 +16,40 @@ def read(keys: Keys) -> ModelConfig:
     keys.must("scale_attn_by_inverse_layer_idx", False)
     keys.must("add_cross_attention", False)
     return ModelConfig(
-        vocab_size=keys.size("vocab_size"), d_model=d_model, n_layers=keys.size("n_layer", most=LAYERS),
-        n_heads=keys.size("n_head"), max_positions=keys.size("n_positions"), position=get("learned"),
-        d_ff=keys.size("n_inner", default=None) or 4 * d_model, norm_eps=keys.get("layer_norm_epsilon", float, 1e-5),
+        vocab_size=keys.size("vocab_size"),
+        d_model=d_model,
+        n_layers=keys.size("n_layer", most=LAYERS),
+        n_heads=keys.size("n_head"),
+        max_positions=keys.size("n_positions"),
+        position=get("learned"),
+        d_ff=keys.size("n_inner", default=None) or 4 * d_model,
+        norm_eps=keys.get("layer_norm_epsilon", float, 1e-5),
         activation=keys.word("activation_function", ACTIVATIONS, "gelu_new"),
-        dropout=keys.get("resid_pdrop", float, 0.1), init_std=keys.get("initializer_range", float, 0.02),
+        dropout=keys.get("resid_pdrop", float, 0.1),
+        init_std=keys.get("initializer_range", float, 0.02),
         tied=keys.get("tie_word_embeddings", bool, True),
-    )  # fmt: skip
+    )
 
 
 def write(c: ModelConfig) -> dict[str, Any]:
     """As GPT-2."""
     return {
-        "architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "vocab_size": c.vocab_size, "n_embd": c.d_model,
-        "n_layer": c.n_layers, "n_head": c.n_heads, "n_positions": c.max_positions, "n_inner": c.d_ff,
-        "activation_function": activation_name(c.activation, "gelu_new"), "layer_norm_epsilon": c.norm_eps,
-        "resid_pdrop": c.dropout, "embd_pdrop": c.dropout, "attn_pdrop": c.dropout, "initializer_range": c.init_std,
+        "architectures": ["GPT2LMHeadModel"],
+        "model_type": "gpt2",
+        "vocab_size": c.vocab_size,
+        "n_embd": c.d_model,
+        "n_layer": c.n_layers,
+        "n_head": c.n_heads,
+        "n_positions": c.max_positions,
+        "n_inner": c.d_ff,
+        "activation_function": activation_name(c.activation, "gelu_new"),
+        "layer_norm_epsilon": c.norm_eps,
+        "resid_pdrop": c.dropout,
+        "embd_pdrop": c.dropout,
+        "attn_pdrop": c.dropout,
+        "initializer_range": c.init_std,
         "tie_word_embeddings": c.tied,
-    }  # fmt: skip
+    }
 
 
 def _attention(name: str) -> str:
@@ -41,7 +57,9 @@ def _attention(name: str) -> str:
 
 
 FAMILY = Family(
-    "gpt2", read, write,
+    "gpt2",
+    read,
+    write,
     lines(
         line("transformer.wte.weight", "input.tokens.weight"),
         line("transformer.wpe.weight", "input.position.weight"),
@@ -54,8 +72,10 @@ FAMILY = Family(
         module("transformer.ln_f", "stack.norm"),
         line("lm_head.weight", "head.weight"),
     ),
-    prefix="transformer.", twins={"lm_head.weight": "transformer.wte.weight"}, rank=0,
+    prefix="transformer.",
+    twins={"lm_head.weight": "transformer.wte.weight"},
+    rank=0,
     harmless=(r"transformer\.h\.\d+\.attn\.(bias|masked_bias)",),  # the causal mask, as a tensor
-)  # fmt: skip
+)
 
 __all__ = ["FAMILY"]

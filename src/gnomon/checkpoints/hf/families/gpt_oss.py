@@ -15,7 +15,7 @@ from gnomon.checkpoints.hf.families.llama import (
     sliding_keys,
     width,
     write,
-)  # fmt: skip
+)
 from gnomon.checkpoints.hf.families.mixtral import COUNT, FFN, check_experts, experts_of
 from gnomon.checkpoints.hf.family import Family, lines
 from gnomon.checkpoints.hf.keys import LAYERS, Keys
@@ -40,10 +40,17 @@ def read_config(keys: Keys) -> ModelConfig:
     chosen = keys.size("num_experts_per_tok", default=4)
     keys.must("experts_per_token", chosen)
     return read(
-        keys, ROTARY["gpt_oss"], width(keys, 64), bias=True, qkv_bias=bias, out_bias=bias, sinks=True,
-        window=one_window([window if on else None for on in sliding]), activation="clamped_swish",
+        keys,
+        ROTARY["gpt_oss"],
+        width(keys, 64),
+        bias=True,
+        qkv_bias=bias,
+        out_bias=bias,
+        sinks=True,
+        window=one_window([window if on else None for on in sliding]),
+        activation="clamped_swish",
         experts=Experts(keys.size(*COUNT, default=128), chosen, router_bias=True),
-    )  # fmt: skip
+    )
 
 
 def _check(keys: Keys) -> None:
@@ -68,29 +75,45 @@ def write_config(c: ModelConfig) -> dict[str, Any]:
     del sliding["use_sliding_window"]
     sliding["sliding_window"] = sliding["sliding_window"] or WINDOW  # of which that library always builds a mask
     told = write(
-        c, "gpt_oss", "GptOssForCausalLM", ROTARY["gpt_oss"], attention_bias=bool(c.qkv_bias), **sliding, **CLAMPED,
-        num_local_experts=experts.n_experts, num_experts_per_tok=experts.top_k, intermediate_size=experts.d_ff,
+        c,
+        "gpt_oss",
+        "GptOssForCausalLM",
+        ROTARY["gpt_oss"],
+        attention_bias=bool(c.qkv_bias),
+        **sliding,
+        **CLAMPED,
+        num_local_experts=experts.n_experts,
+        num_experts_per_tok=experts.top_k,
+        intermediate_size=experts.d_ff,
         hidden_act="silu",
-    )  # fmt: skip
+    )
     return {"rope_scaling": {"rope_type": "default"}, **told}
 
 
 FAMILY = Family(
-    "gpt_oss", read_config, write_config,
+    "gpt_oss",
+    read_config,
+    write_config,
     lines(
-        ENDS, ATTENTION,
+        ENDS,
+        ATTENTION,
         line("model.layers.*.self_attn.sinks", "stack.blocks.*.attention.sinks"),
         line("model.layers.*.input_layernorm.weight", "stack.blocks.*.around_attention.norm.weight"),
         line("model.layers.*.post_attention_layernorm.weight", "stack.blocks.*.around_ffn.norm.weight"),
         module("model.layers.*.mlp.router", f"{FFN}.router"),
         *(
-            line(f"model.layers.*.mlp.experts.{theirs}{kind}", *(f"{FFN}.experts.*.{o}.{leaf}" for o in ours),
-                 transform=PerExpert(len(ours)))
+            line(
+                f"model.layers.*.mlp.experts.{theirs}{kind}",
+                *(f"{FFN}.experts.*.{o}.{leaf}" for o in ours),
+                transform=PerExpert(len(ours)),
+            )
             for theirs, ours in (("gate_up_proj", ("gate", "up")), ("down_proj", ("down",)))
             for kind, leaf in (("", "weight"), ("_bias", "bias"))
         ),
     ),
-    prefix="model.", twins=TWINS, harmless=(INV_FREQ,),
-)  # fmt: skip
+    prefix="model.",
+    twins=TWINS,
+    harmless=(INV_FREQ,),
+)
 
 __all__ = ["FAMILY"]

@@ -17,21 +17,34 @@ def read(keys: Keys) -> ModelConfig:
     if divided == 0:
         raise BadInput(f"{keys.file}: logits are divided by logits_scaling, which is 0")
     return read_llama(
-        keys, ROTARY["granite"], width(keys), bias=keys.get("mlp_bias", bool, False), qkv_bias=bias, out_bias=bias,
-        embed_scale=keys.get("embedding_multiplier", float, 1.0), head_scale=1 / divided,
+        keys,
+        ROTARY["granite"],
+        width(keys),
+        bias=keys.get("mlp_bias", bool, False),
+        qkv_bias=bias,
+        out_bias=bias,
+        embed_scale=keys.get("embedding_multiplier", float, 1.0),
+        head_scale=1 / divided,
         attention_scale=keys.get("attention_multiplier", float, 1.0),
         residual_scale=keys.get("residual_multiplier", float, 1.0),
-    )  # fmt: skip
+    )
 
 
 def write(c: ModelConfig) -> dict[str, Any]:
     """As Granite."""
     scale = c.d_model**0.5 if isinstance(c.embed_scale, str) else 1.0 if c.embed_scale is None else c.embed_scale
     return write_llama(
-        c, "granite", "GraniteForCausalLM", ROTARY["granite"], attention_bias=bool(c.qkv_bias), mlp_bias=c.bias,
-        embedding_multiplier=scale, attention_multiplier=c.attention_scale, residual_multiplier=c.residual_scale,
+        c,
+        "granite",
+        "GraniteForCausalLM",
+        ROTARY["granite"],
+        attention_bias=bool(c.qkv_bias),
+        mlp_bias=c.bias,
+        embedding_multiplier=scale,
+        attention_multiplier=c.attention_scale,
+        residual_multiplier=c.residual_scale,
         logits_scaling=inverse(c.head_scale),
-    )  # fmt: skip
+    )
 
 
 def inverse(x: float) -> float:

@@ -33,10 +33,12 @@ ENDS = [
     line("lm_head.weight", "head.weight"),
 ]
 TABLE = lines(
-    ENDS, ATTENTION, FEED_FORWARD,
+    ENDS,
+    ATTENTION,
+    FEED_FORWARD,
     line("model.layers.*.input_layernorm.weight", "stack.blocks.*.around_attention.norm.weight"),
     line("model.layers.*.post_attention_layernorm.weight", "stack.blocks.*.around_ffn.norm.weight"),
-)  # fmt: skip
+)
 TWINS = {"lm_head.weight": "model.embed_tokens.weight"}
 INV_FREQ = r"model\.(layers\.\d+\.self_attn\.)?rotary_emb\.inv_freq"  # a table that older files carry along
 
@@ -45,13 +47,20 @@ def sizes(keys: Keys, eps: str = "rms_norm_eps") -> dict[str, Any]:
     """What the relatives' configs share, as settings of ours; not position, windows and biases. eps: its key."""
     n_heads, d_model = keys.size("num_attention_heads"), keys.size("hidden_size")
     return {
-        "vocab_size": keys.size("vocab_size"), "d_model": d_model,
-        "n_layers": keys.size("num_hidden_layers", most=LAYERS), "n_heads": n_heads,
-        "n_kv_heads": keys.size("num_key_value_heads", default=None) or n_heads, "d_ff": keys.size("intermediate_size"),
-        "max_positions": keys.size("max_position_embeddings"), "norm": "rmsnorm", "gated": True,
-        "norm_eps": keys.get(eps, float), "init_std": keys.get("initializer_range", float, 0.02),
-        "dropout": keys.get("attention_dropout", float, 0.0), "bias": False,
-    }  # fmt: skip
+        "vocab_size": keys.size("vocab_size"),
+        "d_model": d_model,
+        "n_layers": keys.size("num_hidden_layers", most=LAYERS),
+        "n_heads": n_heads,
+        "n_kv_heads": keys.size("num_key_value_heads", default=None) or n_heads,
+        "d_ff": keys.size("intermediate_size"),
+        "max_positions": keys.size("max_position_embeddings"),
+        "norm": "rmsnorm",
+        "gated": True,
+        "norm_eps": keys.get(eps, float),
+        "init_std": keys.get("initializer_range", float, 0.02),
+        "dropout": keys.get("attention_dropout", float, 0.0),
+        "bias": False,
+    }
 
 
 def width(keys: Keys, default: int | None = None) -> int:
@@ -64,11 +73,12 @@ def width(keys: Keys, default: int | None = None) -> int:
 def read(keys: Keys, rotary: Rotary, d_head: int, eps: str = "rms_norm_eps", **more: Any) -> ModelConfig:
     """A config of the plain kind, with `more` settings of a relative."""
     settings = {
-        **sizes(keys, eps), "d_head": d_head,
+        **sizes(keys, eps),
+        "d_head": d_head,
         **({} if "position" in more else {"position": read_rope(keys, d_head, rotary)}),
         "activation": keys.word("hidden_act", ACTIVATIONS, "silu"),
         "tied": keys.get("tie_word_embeddings", bool, False),
-    }  # fmt: skip
+    }
     return ModelConfig(**(settings | more))
 
 
@@ -126,12 +136,23 @@ def write(c: ModelConfig, name: str, architecture: str, rotary: Rotary, **more: 
     specs = c.per_layer(c.n_layers)
     rotated = next((spec for spec in specs if spec.name == "rope"), specs[0] if specs else Spec(NoPE))
     return {
-        "architectures": [architecture], "model_type": name, "vocab_size": c.vocab_size, "hidden_size": c.d_model,
-        "intermediate_size": c.d_ff, "num_hidden_layers": c.n_layers, "num_attention_heads": c.n_heads,
-        "num_key_value_heads": c.n_kv_heads, "head_dim": d_head, "hidden_act": activation_name(c.activation),
-        "rms_norm_eps": c.norm_eps, "initializer_range": c.init_std, "attention_dropout": c.dropout,
-        "tie_word_embeddings": c.tied, **write_rope(rotated, d_head, c.max_positions, rotary), **more,
-    }  # fmt: skip
+        "architectures": [architecture],
+        "model_type": name,
+        "vocab_size": c.vocab_size,
+        "hidden_size": c.d_model,
+        "intermediate_size": c.d_ff,
+        "num_hidden_layers": c.n_layers,
+        "num_attention_heads": c.n_heads,
+        "num_key_value_heads": c.n_kv_heads,
+        "head_dim": d_head,
+        "hidden_act": activation_name(c.activation),
+        "rms_norm_eps": c.norm_eps,
+        "initializer_range": c.init_std,
+        "attention_dropout": c.dropout,
+        "tie_word_embeddings": c.tied,
+        **write_rope(rotated, d_head, c.max_positions, rotary),
+        **more,
+    }
 
 
 def write_llama(c: ModelConfig) -> dict[str, Any]:

@@ -30,9 +30,15 @@ def write_config(c: ModelConfig) -> dict[str, Any]:
     experts = experts_of(c)
     check_experts(c, normalised=True)
     return write(
-        c, "mixtral", "MixtralForCausalLM", ROTARY["mixtral"], sliding_window=c.windows(1)[0],
-        num_local_experts=experts.n_experts, num_experts_per_tok=experts.top_k, intermediate_size=experts.d_ff,
-    )  # fmt: skip
+        c,
+        "mixtral",
+        "MixtralForCausalLM",
+        ROTARY["mixtral"],
+        sliding_window=c.windows(1)[0],
+        num_local_experts=experts.n_experts,
+        num_experts_per_tok=experts.top_k,
+        intermediate_size=experts.d_ff,
+    )
 
 
 def experts_of(c: ModelConfig) -> Experts:

@@ -31,7 +31,9 @@ _ATTENTION = (("q", "q"), ("k", "k"), ("v", "v"), ("o", "out"))
 _LAYER, _OURS = "mpnet.encoder.layer.*", "stack.blocks.*"
 
 FAMILY = Family(
-    "mpnet", read, write,
+    "mpnet",
+    read,
+    write,
     lines(
         line("mpnet.embeddings.word_embeddings.weight", "input.tokens.weight"),
         line("mpnet.embeddings.position_embeddings.weight", "input.position.weight"),
@@ -57,9 +59,10 @@ FAMILY = Family(
         "classes": lines(module("classifier.dense", "head.pooler"), module("classifier.out_proj", "head.out")),
     },
     twins={
-        "lm_head.decoder.weight": "mpnet.embeddings.word_embeddings.weight", "lm_head.decoder.bias": "lm_head.bias",
+        "lm_head.decoder.weight": "mpnet.embeddings.word_embeddings.weight",
+        "lm_head.decoder.bias": "lm_head.bias",
     },
     harmless=(r"mpnet\.embeddings\.position_ids", r"mpnet\.pooler\.dense\..*", r"lm_head\..*"),
-)  # fmt: skip
+)
 
 __all__ = ["FAMILY"]

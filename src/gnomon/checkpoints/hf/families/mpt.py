@@ -30,13 +30,21 @@ def read_mpt(keys: Keys) -> ModelConfig:
         scale = attention.get("softmax_scale", float, None)
         attention.finish("mpt", "attn_config")
     return ModelConfig(
-        vocab_size=keys.size("vocab_size"), d_model=d_model, n_layers=keys.size("n_layers", most=LAYERS),
-        n_heads=keys.size("n_heads"), d_ff=keys.size("expansion_ratio", default=4) * d_model, position=get("alibi"),
-        max_positions=keys.size("max_seq_len", default=2048), norm="layernorm_no_bias", bias=False,
+        vocab_size=keys.size("vocab_size"),
+        d_model=d_model,
+        n_layers=keys.size("n_layers", most=LAYERS),
+        n_heads=keys.size("n_heads"),
+        d_ff=keys.size("expansion_ratio", default=4) * d_model,
+        position=get("alibi"),
+        max_positions=keys.size("max_seq_len", default=2048),
+        norm="layernorm_no_bias",
+        bias=False,
         attention_scale=scale,
-        norm_eps=keys.get("layer_norm_epsilon", float, 1e-5), dropout=keys.get("resid_pdrop", float, 0.0),
-        init_std=keys.get("initializer_range", float, 0.02), tied=keys.get("tie_word_embeddings", bool, True),
-    )  # fmt: skip
+        norm_eps=keys.get("layer_norm_epsilon", float, 1e-5),
+        dropout=keys.get("resid_pdrop", float, 0.0),
+        init_std=keys.get("initializer_range", float, 0.02),
+        tied=keys.get("tie_word_embeddings", bool, True),
+    )
 
 
 def write_mpt(c: ModelConfig) -> dict[str, Any]:
@@ -46,16 +54,28 @@ def write_mpt(c: ModelConfig) -> dict[str, Any]:
             f"d_ff = {c.d_ff}: that library's MPT is 4 * d_model = {4 * c.d_model} wide, whatever its config says"
         )
     return {
-        "architectures": ["MptForCausalLM"], "model_type": "mpt", "vocab_size": c.vocab_size, "d_model": c.d_model,
-        "n_layers": c.n_layers, "n_heads": c.n_heads, "expansion_ratio": 4,
-        "max_seq_len": c.max_positions or 2048, "layer_norm_epsilon": c.norm_eps, "resid_pdrop": c.dropout,
-        "emb_pdrop": c.dropout, "no_bias": True, "initializer_range": c.init_std, "tie_word_embeddings": c.tied,
+        "architectures": ["MptForCausalLM"],
+        "model_type": "mpt",
+        "vocab_size": c.vocab_size,
+        "d_model": c.d_model,
+        "n_layers": c.n_layers,
+        "n_heads": c.n_heads,
+        "expansion_ratio": 4,
+        "max_seq_len": c.max_positions or 2048,
+        "layer_norm_epsilon": c.norm_eps,
+        "resid_pdrop": c.dropout,
+        "emb_pdrop": c.dropout,
+        "no_bias": True,
+        "initializer_range": c.init_std,
+        "tie_word_embeddings": c.tied,
         "attn_config": {"alibi": True, "softmax_scale": c.attention_scale},
-    }  # fmt: skip
+    }
 
 
 FAMILY = Family(
-    "mpt", read_mpt, write_mpt,
+    "mpt",
+    read_mpt,
+    write_mpt,
     lines(
         line("transformer.wte.weight", "input.tokens.weight"),
         line("transformer.blocks.*.norm_1.weight", "stack.blocks.*.around_attention.norm.weight"),
@@ -67,7 +87,8 @@ FAMILY = Family(
         line("transformer.norm_f.weight", "stack.norm.weight"),
         line("lm_head.weight", "head.weight"),
     ),
-    prefix="transformer.", twins={"lm_head.weight": "transformer.wte.weight"},
-)  # fmt: skip
+    prefix="transformer.",
+    twins={"lm_head.weight": "transformer.wte.weight"},
+)
 
 __all__ = ["FAMILY"]

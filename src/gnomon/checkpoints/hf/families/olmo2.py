@@ -27,10 +27,12 @@ def write(c: ModelConfig) -> dict[str, Any]:
 def norms_behind(name: str, read: Any, write: Any) -> Family:
     """A family with norms behind each sublayer, and Llama's names otherwise."""
     table = lines(
-        ENDS, ATTENTION, FEED_FORWARD,
+        ENDS,
+        ATTENTION,
+        FEED_FORWARD,
         line("model.layers.*.post_attention_layernorm.weight", "stack.blocks.*.around_attention.norm_after.weight"),
         line("model.layers.*.post_feedforward_layernorm.weight", "stack.blocks.*.around_ffn.norm_after.weight"),
-    )  # fmt: skip
+    )
     return Family(name, read, write, table, prefix="model.", twins=TWINS, harmless=(INV_FREQ,))
 
 

@@ -27,10 +27,16 @@ def read(keys: Keys) -> ModelConfig:
         raise BadInput(f"{keys.file}: sliding_window is null, which this family's code does not compute")
     (near, far), bias = ropes(keys, d_head, NEAR, FAR), keys.get("attention_bias", bool, False)
     return read_llama(
-        keys, FAR, d_head, placement="branch", qk_norm="joint", qkv_bias=bias, out_bias=bias,
+        keys,
+        FAR,
+        d_head,
+        placement="branch",
+        qk_norm="joint",
+        qkv_bias=bias,
+        out_bias=bias,
         position=one_or_list([near if on else far for on in sliding]),
         window=one_window([window if on else None for on in sliding]),
-    )  # fmt: skip
+    )
 
 
 def write(c: ModelConfig) -> dict[str, Any]:
@@ -40,8 +46,13 @@ def write(c: ModelConfig) -> dict[str, Any]:
     told["sliding_window"] = told["sliding_window"] or WINDOW
     del told["use_sliding_window"]
     return write_llama(
-        replace(c, position=far), "olmo3", "Olmo3ForCausalLM", FAR, attention_bias=bool(c.qkv_bias), **told,
-    )  # fmt: skip
+        replace(c, position=far),
+        "olmo3",
+        "Olmo3ForCausalLM",
+        FAR,
+        attention_bias=bool(c.qkv_bias),
+        **told,
+    )
 
 
 FAMILY = norms_behind("olmo3", read, write)

@@ -19,9 +19,14 @@ def read_config(keys: Keys) -> ModelConfig:
     bias = keys.get("attention_bias", bool, False)
     top_k, normalised = keys.size("num_experts_per_tok", default=8), keys.get("norm_topk_prob", bool, False)
     return read(
-        keys, ROTARY["olmoe"], d_head, qk_norm="joint", qkv_bias=bias, out_bias=bias,
+        keys,
+        ROTARY["olmoe"],
+        d_head,
+        qk_norm="joint",
+        qkv_bias=bias,
+        out_bias=bias,
         experts=Experts(keys.size(*COUNT, default=64), top_k, normalised=normalised),
-    )  # fmt: skip
+    )
 
 
 def write_config(c: ModelConfig) -> dict[str, Any]:
@@ -29,10 +34,16 @@ def write_config(c: ModelConfig) -> dict[str, Any]:
     experts = experts_of(c)
     check_experts(c)
     return write(
-        c, "olmoe", "OlmoeForCausalLM", ROTARY["olmoe"], attention_bias=bool(c.qkv_bias),
-        num_experts=experts.n_experts, num_experts_per_tok=experts.top_k, norm_topk_prob=experts.normalised,
+        c,
+        "olmoe",
+        "OlmoeForCausalLM",
+        ROTARY["olmoe"],
+        attention_bias=bool(c.qkv_bias),
+        num_experts=experts.n_experts,
+        num_experts_per_tok=experts.top_k,
+        norm_topk_prob=experts.normalised,
         intermediate_size=experts.d_ff,
-    )  # fmt: skip
+    )
 
 
 FAMILY = experts_family("olmoe", read_config, write_config, "mlp.gate", NAMES)

@@ -36,7 +36,9 @@ def write_phi3(c: ModelConfig) -> dict[str, Any]:
 
 
 FAMILY = Family(
-    "phi3", read_phi3, write_phi3,
+    "phi3",
+    read_phi3,
+    write_phi3,
     lines(
         ENDS,
         line("model.layers.*.self_attn.qkv_proj.weight", *_QKV, transform=Stacked()),
@@ -46,7 +48,9 @@ FAMILY = Family(
         line("model.layers.*.input_layernorm.weight", "stack.blocks.*.around_attention.norm.weight"),
         line("model.layers.*.post_attention_layernorm.weight", "stack.blocks.*.around_ffn.norm.weight"),
     ),
-    prefix="model.", twins=TWINS, harmless=(INV_FREQ,),
-)  # fmt: skip
+    prefix="model.",
+    twins=TWINS,
+    harmless=(INV_FREQ,),
+)
 
 __all__ = ["FAMILY"]

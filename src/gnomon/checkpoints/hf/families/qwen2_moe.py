@@ -30,10 +30,13 @@ def is_sparse(keys: Keys, top_k: int, **more: Any) -> Experts:
     if any(type(layer) is not int for layer in listed):
         raise BadInput(f"{keys.file}: mlp_only_layers are numbers of layers, got {listed}")
     return Experts(
-        keys.size(*COUNT), keys.size("num_experts_per_tok", default=top_k), keys.size("moe_intermediate_size"),
+        keys.size(*COUNT),
+        keys.size("num_experts_per_tok", default=top_k),
+        keys.size("moe_intermediate_size"),
         normalised=keys.get("norm_topk_prob", bool, False),
-        dense_layers=tuple(n for n in range(n_layers) if n in listed or (n + 1) % every), **more,
-    )  # fmt: skip
+        dense_layers=tuple(n for n in range(n_layers) if n in listed or (n + 1) % every),
+        **more,
+    )
 
 
 def _windows(keys: Keys) -> Window:
@@ -46,10 +49,13 @@ def experts_keys(c: ModelConfig) -> dict[str, Any]:
     """The keys of experts of this kind."""
     experts = experts_of(c)
     return {
-        "num_experts": experts.n_experts, "num_experts_per_tok": experts.top_k,
-        "moe_intermediate_size": experts.d_ff, "norm_topk_prob": experts.normalised, "decoder_sparse_step": 1,
+        "num_experts": experts.n_experts,
+        "num_experts_per_tok": experts.top_k,
+        "moe_intermediate_size": experts.d_ff,
+        "norm_topk_prob": experts.normalised,
+        "decoder_sparse_step": 1,
         "mlp_only_layers": list(experts.dense_layers),
-    }  # fmt: skip
+    }
 
 
 def write_config(c: ModelConfig) -> dict[str, Any]:
@@ -57,9 +63,15 @@ def write_config(c: ModelConfig) -> dict[str, Any]:
     experts = experts_of(c)
     check_experts(c, **{name: getattr(experts, name) for name in ("dense_layers", "shared")}, shared_gate=True)
     return write(
-        c, "qwen2_moe", "Qwen2MoeForCausalLM", ROTARY["qwen2_moe"], **sliding_keys(c), **experts_keys(c),
-        shared_expert_intermediate_size=experts.shared, qkv_bias=bool(c.qkv_bias),
-    )  # fmt: skip
+        c,
+        "qwen2_moe",
+        "Qwen2MoeForCausalLM",
+        ROTARY["qwen2_moe"],
+        **sliding_keys(c),
+        **experts_keys(c),
+        shared_expert_intermediate_size=experts.shared,
+        qkv_bias=bool(c.qkv_bias),
+    )
 
 
 FAMILY = experts_family("qwen2_moe", read_config, write_config, "mlp.gate", NAMES)

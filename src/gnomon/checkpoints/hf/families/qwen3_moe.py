@@ -15,9 +15,15 @@ def read_config(keys: Keys) -> ModelConfig:
     bias, used = keys.get("attention_bias", bool, False), keys.get("use_sliding_window", bool, False)
     keys.get("sliding_window", int, None)
     return read(
-        keys, ROTARY["qwen3_moe"], width(keys), experts=is_sparse(keys, top_k=8), qk_norm=True, qkv_bias=bias,
-        out_bias=bias, window=keys.size("sliding_window", default=4096) if used else None,
-    )  # fmt: skip
+        keys,
+        ROTARY["qwen3_moe"],
+        width(keys),
+        experts=is_sparse(keys, top_k=8),
+        qk_norm=True,
+        qkv_bias=bias,
+        out_bias=bias,
+        window=keys.size("sliding_window", default=4096) if used else None,
+    )
 
 
 def write_config(c: ModelConfig) -> dict[str, Any]:
@@ -25,9 +31,15 @@ def write_config(c: ModelConfig) -> dict[str, Any]:
     check_experts(c, dense_layers=experts_of(c).dense_layers)
     window = c.windows(1)[0]
     return write(
-        c, "qwen3_moe", "Qwen3MoeForCausalLM", ROTARY["qwen3_moe"], **experts_keys(c), attention_bias=bool(c.qkv_bias),
-        sliding_window=window, use_sliding_window=window is not None,
-    )  # fmt: skip
+        c,
+        "qwen3_moe",
+        "Qwen3MoeForCausalLM",
+        ROTARY["qwen3_moe"],
+        **experts_keys(c),
+        attention_bias=bool(c.qkv_bias),
+        sliding_window=window,
+        use_sliding_window=window is not None,
+    )
 
 
 FAMILY = experts_family("qwen3_moe", read_config, write_config, "mlp.gate", NAMES)

@@ -18,10 +18,16 @@ def read_config(keys: Keys) -> ModelConfig:
     position = one_or_list([rope if on else Spec(NoPE) for on in rotated])
     sliding = [not on for on in rotated]
     return read(
-        keys, ROTARY["smollm3"], width(keys), position=position, window=windows(keys, sliding),
-        bias=keys.get("mlp_bias", bool, False), qkv_bias=bias, out_bias=bias,
+        keys,
+        ROTARY["smollm3"],
+        width(keys),
+        position=position,
+        window=windows(keys, sliding),
+        bias=keys.get("mlp_bias", bool, False),
+        qkv_bias=bias,
+        out_bias=bias,
         tied=keys.get("tie_word_embeddings", bool, True),
-    )  # fmt: skip
+    )
 
 
 def write_config(c: ModelConfig) -> dict[str, Any]:

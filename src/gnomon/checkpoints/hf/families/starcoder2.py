@@ -16,33 +16,55 @@ def read(keys: Keys) -> ModelConfig:
     keys.must("norm_type", "layer_norm")
     d_head, bias = width(keys), keys.get("use_bias", bool, True)
     return ModelConfig(
-        vocab_size=keys.size("vocab_size"), d_model=keys.size("hidden_size"),
-        n_layers=keys.size("num_hidden_layers", most=LAYERS), n_heads=keys.size("num_attention_heads"),
-        n_kv_heads=keys.size("num_key_value_heads", default=2), d_head=d_head, d_ff=keys.size("intermediate_size"),
-        position=read_rope(keys, d_head, ROTARY["starcoder2"]), max_positions=keys.size("max_position_embeddings"),
-        window=keys.size("sliding_window", default=None), bias=bias,
+        vocab_size=keys.size("vocab_size"),
+        d_model=keys.size("hidden_size"),
+        n_layers=keys.size("num_hidden_layers", most=LAYERS),
+        n_heads=keys.size("num_attention_heads"),
+        n_kv_heads=keys.size("num_key_value_heads", default=2),
+        d_head=d_head,
+        d_ff=keys.size("intermediate_size"),
+        position=read_rope(keys, d_head, ROTARY["starcoder2"]),
+        max_positions=keys.size("max_position_embeddings"),
+        window=keys.size("sliding_window", default=None),
+        bias=bias,
         activation=keys.word("hidden_act", ACTIVATIONS, "gelu_pytorch_tanh"),
-        norm_eps=keys.get("norm_epsilon", float, 1e-5), dropout=keys.get("residual_dropout", float, 0.0),
-        init_std=keys.get("initializer_range", float, 0.018042), tied=keys.get("tie_word_embeddings", bool, True),
-    )  # fmt: skip
+        norm_eps=keys.get("norm_epsilon", float, 1e-5),
+        dropout=keys.get("residual_dropout", float, 0.0),
+        init_std=keys.get("initializer_range", float, 0.018042),
+        tied=keys.get("tie_word_embeddings", bool, True),
+    )
 
 
 def write(c: ModelConfig) -> dict[str, Any]:
     """As StarCoder2."""
     d_head = c.d_model // c.n_heads if c.d_head is None else c.d_head
     return {
-        "architectures": ["Starcoder2ForCausalLM"], "model_type": "starcoder2", "vocab_size": c.vocab_size,
-        "hidden_size": c.d_model, "intermediate_size": c.d_ff, "num_hidden_layers": c.n_layers,
-        "num_attention_heads": c.n_heads, "num_key_value_heads": c.n_kv_heads, "head_dim": d_head,
-        "hidden_act": activation_name(c.activation), "norm_epsilon": c.norm_eps, "use_bias": c.bias,
-        "sliding_window": c.windows(1)[0], "attention_dropout": c.dropout, "residual_dropout": c.dropout,
-        "embedding_dropout": c.dropout, "initializer_range": c.init_std, "tie_word_embeddings": c.tied,
+        "architectures": ["Starcoder2ForCausalLM"],
+        "model_type": "starcoder2",
+        "vocab_size": c.vocab_size,
+        "hidden_size": c.d_model,
+        "intermediate_size": c.d_ff,
+        "num_hidden_layers": c.n_layers,
+        "num_attention_heads": c.n_heads,
+        "num_key_value_heads": c.n_kv_heads,
+        "head_dim": d_head,
+        "hidden_act": activation_name(c.activation),
+        "norm_epsilon": c.norm_eps,
+        "use_bias": c.bias,
+        "sliding_window": c.windows(1)[0],
+        "attention_dropout": c.dropout,
+        "residual_dropout": c.dropout,
+        "embedding_dropout": c.dropout,
+        "initializer_range": c.init_std,
+        "tie_word_embeddings": c.tied,
         **write_rope(c.per_layer(1)[0], d_head, c.max_positions, ROTARY["starcoder2"]),
-    }  # fmt: skip
+    }
 
 
 FAMILY = Family(
-    "starcoder2", read, write,
+    "starcoder2",
+    read,
+    write,
     lines(
         line("model.embed_tokens.weight", "input.tokens.weight"),
         ATTENTION,
@@ -53,7 +75,9 @@ FAMILY = Family(
         module("model.norm", "stack.norm"),
         line("lm_head.weight", "head.weight"),
     ),
-    prefix="model.", twins=TWINS, harmless=(INV_FREQ,),
-)  # fmt: skip
+    prefix="model.",
+    twins=TWINS,
+    harmless=(INV_FREQ,),
+)
 
 __all__ = ["FAMILY"]

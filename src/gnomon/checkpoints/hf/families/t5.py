@@ -34,15 +34,25 @@ def read(keys: Keys, scaled: bool, usual: str) -> ModelConfig:
         )
     n_layers = keys.size("num_layers", most=LAYERS)
     return ModelConfig(
-        architecture="encoder-decoder", vocab_size=keys.size("vocab_size"), d_model=d_model, n_layers=n_layers,
+        architecture="encoder-decoder",
+        vocab_size=keys.size("vocab_size"),
+        d_model=d_model,
+        n_layers=n_layers,
         n_decoder_layers=keys.size("num_decoder_layers", default=None, most=LAYERS) or n_layers,
-        n_heads=keys.size("num_heads"), d_head=keys.size("d_kv", default=64), d_ff=keys.size("d_ff"),
-        bias=False, norm="rmsnorm", attention_scale=1.0,
-        position=get("t5", n_buckets=buckets, max_distance=distance), gated=bool(gate),
-        activation=activation, dropout=keys.get("dropout_rate", float, 0.1),
-        norm_eps=keys.get("layer_norm_epsilon", float, 1e-6), head_scale=d_model**-0.5 if scaled else 1.0,
+        n_heads=keys.size("num_heads"),
+        d_head=keys.size("d_kv", default=64),
+        d_ff=keys.size("d_ff"),
+        bias=False,
+        norm="rmsnorm",
+        attention_scale=1.0,
+        position=get("t5", n_buckets=buckets, max_distance=distance),
+        gated=bool(gate),
+        activation=activation,
+        dropout=keys.get("dropout_rate", float, 0.1),
+        norm_eps=keys.get("layer_norm_epsilon", float, 1e-6),
+        head_scale=d_model**-0.5 if scaled else 1.0,
         tied=scaled or "lm_head.weight" not in keys.names,
-    )  # fmt: skip
+    )
 
 
 def write_t5(c: ModelConfig) -> dict[str, Any]:
@@ -55,14 +65,25 @@ def write(c: ModelConfig, name: str, architecture: str, **more: Any) -> dict[str
     act = "gelu" if c.gated and c.activation == "gelu_tanh" else activation_name(c.activation, "gelu_new")
     options = c.per_layer(c.n_layers)[0].options
     return {
-        "architectures": [architecture], "model_type": name, "vocab_size": c.vocab_size,
-        "d_model": c.d_model, "d_kv": c.d_model // c.n_heads if c.d_head is None else c.d_head, "d_ff": c.d_ff,
-        "num_layers": c.n_layers, "num_decoder_layers": c.depth, "num_heads": c.n_heads,
+        "architectures": [architecture],
+        "model_type": name,
+        "vocab_size": c.vocab_size,
+        "d_model": c.d_model,
+        "d_kv": c.d_model // c.n_heads if c.d_head is None else c.d_head,
+        "d_ff": c.d_ff,
+        "num_layers": c.n_layers,
+        "num_decoder_layers": c.depth,
+        "num_heads": c.n_heads,
         "relative_attention_num_buckets": options.get("n_buckets", 32),
-        "relative_attention_max_distance": options.get("max_distance", 128), "dropout_rate": c.dropout,
-        "layer_norm_epsilon": c.norm_eps, "feed_forward_proj": f"gated-{act}" if c.gated else act,
-        "is_encoder_decoder": True, "decoder_start_token_id": 0, "pad_token_id": 0, **more,
-    }  # fmt: skip
+        "relative_attention_max_distance": options.get("max_distance", 128),
+        "dropout_rate": c.dropout,
+        "layer_norm_epsilon": c.norm_eps,
+        "feed_forward_proj": f"gated-{act}" if c.gated else act,
+        "is_encoder_decoder": True,
+        "decoder_start_token_id": 0,
+        "pad_token_id": 0,
+        **more,
+    }
 
 
 def _attention(theirs: str, ours: str) -> list[Line]:
@@ -103,7 +124,7 @@ TABLE = lines(
     line("encoder.final_layer_norm.weight", "encoder.norm.weight"),
     line("decoder.final_layer_norm.weight", "decoder.norm.weight"),
     line("lm_head.weight", "head.weight"),
-)  # fmt: skip
+)
 TWINS = dict.fromkeys(("encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight"), "shared.weight")
 #: once written by mistake: cross-attention has no distances
 MISTAKE = r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight"
