@@ -70,9 +70,20 @@ if TYPE_CHECKING:
 
 #: the packages that hold something for users; each is imported when it is asked for, as gn.models
 _PACKAGES = (
-    "attention", "audit", "blocks", "checkpoints", "data", "embed", "generate", "lab", "models", "plots", "positions",
-    "tasks", "train",
-)  # fmt: skip
+    "attention",
+    "audit",
+    "blocks",
+    "checkpoints",
+    "data",
+    "embed",
+    "generate",
+    "lab",
+    "models",
+    "plots",
+    "positions",
+    "tasks",
+    "train",
+)
 #: where the other public names live; nothing is imported before it is asked for
 _NAMES = {
     "errors": "BadInput BadValue GnomonError",

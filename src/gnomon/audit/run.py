@@ -150,13 +150,20 @@ def about(t: Target, length: int = LENGTH) -> dict[str, Any]:
     """What a report says of its target and of how it was asked."""
     dtype = str(t.dtype).removeprefix("torch.")
     known: dict[str, Any] = {
-        "architecture": t.architecture, "layers": t.layers, "vocabulary": t.vocab, "dtype": dtype,
-        "device": str(t.device), "tokens": length, "seed": t.seed, "defined": _definition(t),
-        "gnomon": vars(sys.modules["gnomon"])["__version__"], "torch": torch.__version__,
+        "architecture": t.architecture,
+        "layers": t.layers,
+        "vocabulary": t.vocab,
+        "dtype": dtype,
+        "device": str(t.device),
+        "tokens": length,
+        "seed": t.seed,
+        "defined": _definition(t),
+        "gnomon": vars(sys.modules["gnomon"])["__version__"],
+        "torch": torch.__version__,
         "answers": _describe_lengths(t.lengths),
         "not told": ", ".join(f"{name} ({by}=)" for name, by in t.unused_arguments),
         "tolerated": message("audit", "tolerance", dtype=dtype),
-    }  # fmt: skip
+    }
     return {name: value for name, value in known.items() if value != ""}
 
 

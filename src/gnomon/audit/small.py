@@ -25,14 +25,37 @@ from gnomon.shapes import Float, Int
 VOCAB, D_MODEL, N_HEADS, D_HEAD, MAX_POSITIONS = 29, 32, 4, 8, 64
 WINDOW, SINK_TOKENS = 5, 2  #: the widest, and the most, that short texts show
 MODELS: Mapping[str, Any] = {
-    "decoder-only": DecoderOnly, "encoder-only": EncoderLogits, "encoder-decoder": DecoderOverSource,
-}  # fmt: skip
+    "decoder-only": DecoderOnly,
+    "encoder-only": EncoderLogits,
+    "encoder-decoder": DecoderOverSource,
+}
 #: settings of a config that are sizes, or that say what becomes of the vectors: a small model has its own
 OWN = {
-    "vocab_size", "d_model", "n_layers", "n_heads", "architecture", "position", "max_positions", "d_head", "d_ff",
-    "dropout", "init_std", "d_embed", "padding_id", "position_dim", "combine", "n_decoder_layers", "source_vocab_size",
-    "n_types", "head", "n_classes", "pooling", "pooler", "embed_scale", "attention_scale",
-}  # fmt: skip
+    "vocab_size",
+    "d_model",
+    "n_layers",
+    "n_heads",
+    "architecture",
+    "position",
+    "max_positions",
+    "d_head",
+    "d_ff",
+    "dropout",
+    "init_std",
+    "d_embed",
+    "padding_id",
+    "position_dim",
+    "combine",
+    "n_decoder_layers",
+    "source_vocab_size",
+    "n_types",
+    "head",
+    "n_classes",
+    "pooling",
+    "pooler",
+    "embed_scale",
+    "attention_scale",
+}
 
 
 class Logits(Protocol):
@@ -78,9 +101,13 @@ class SmallModel:
         if isinstance(experts := config.experts, Experts):
             n, dense = min(experts.n_experts, 4), [i for i in experts.dense_layers if i < 2]
             options["experts"] = replace(
-                experts, n_experts=n, top_k=min(experts.top_k, n), d_ff=None, shared=min(experts.shared, 8),
+                experts,
+                n_experts=n,
+                top_k=min(experts.top_k, n),
+                d_ff=None,
+                shared=min(experts.shared, 8),
                 dense_layers=dense,
-            )  # fmt: skip
+            )
         layers = config.position if isinstance(config.position, tuple) else (config.position,)
         second = next((spec for spec in layers if spec != layers[0]), None)
         return cls(layers[0], config.architecture, second, options, seed)
@@ -112,8 +139,10 @@ class SmallModel:
             raise NotApplicable(f"{self.spec.name} is for causal attention only")
         settings: dict[str, Any] = {
             "position": self.spec if self.second is None else [self.spec, self.second],
-            "max_positions": MAX_POSITIONS, "init_std": 0.3, **options,
-        }  # fmt: skip
+            "max_positions": MAX_POSITIONS,
+            "init_std": 0.3,
+            **options,
+        }
         if settings.get("window") in (None, (None, None)):
             settings["sink_tokens"] = 0
         with torch.random.fork_rng(devices=[]), warnings.catch_warnings():

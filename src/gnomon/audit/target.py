@@ -39,9 +39,24 @@ from gnomon.models.model_settings import Architecture
 from gnomon.shapes import Bool, Float, Int
 
 Ability = Literal[
-    "mask", "positions", "placed mask", "packed", "cache", "cached mask", "cached positions", "reorder", "beam",
-    "source", "loss", "padded loss", "module", "save", "resize", "angles", "causal",
-]  # fmt: skip
+    "mask",
+    "positions",
+    "placed mask",
+    "packed",
+    "cache",
+    "cached mask",
+    "cached positions",
+    "reorder",
+    "beam",
+    "source",
+    "loss",
+    "padded loss",
+    "module",
+    "save",
+    "resize",
+    "angles",
+    "causal",
+]
 LACKS: Mapping[Ability, str] = {
     "mask": "takes no mask of real tokens",
     "positions": "takes no positions",

@@ -22,12 +22,23 @@ DRAWN = ("sample", "speculative", "lookup")  # these sample where an option of s
 BEAMS = ("beam", "diverse-beam")
 RULES: dict[str, "EarlyStopping"] = {"true": True, "false": False, "never": "never"}  # by which a beam ends
 READERS: dict[str, Sequence[str]] = {  # who reads an option, where not everybody does
-    "temperature": DRAWN, "top_k": DRAWN, "top_p": DRAWN, "min_p": DRAWN,
-    "width": BEAMS, "length_penalty": BEAMS, "early_stopping": BEAMS, "n_best": BEAMS, "tree": BEAMS,
-    "groups": ("diverse-beam",), "diversity": ("diverse-beam",),
-    "candidates": ("contrastive",), "alpha": ("contrastive",),
-    "draft": ("speculative",), "draft_length": ("speculative", "lookup"), "ngram": ("lookup",),
-}  # fmt: skip
+    "temperature": DRAWN,
+    "top_k": DRAWN,
+    "top_p": DRAWN,
+    "min_p": DRAWN,
+    "width": BEAMS,
+    "length_penalty": BEAMS,
+    "early_stopping": BEAMS,
+    "n_best": BEAMS,
+    "tree": BEAMS,
+    "groups": ("diverse-beam",),
+    "diversity": ("diverse-beam",),
+    "candidates": ("contrastive",),
+    "alpha": ("contrastive",),
+    "draft": ("speculative",),
+    "draft_length": ("speculative", "lookup"),
+    "ngram": ("lookup",),
+}
 SAMPLING = ("temperature", "top_k", "top_p", "min_p")
 
 GROUPS = {

@@ -21,10 +21,20 @@ from gnomon.errors import BadValue
 
 # The options that are settings, and the names these have in a TOML file and for --set.
 FLAGS = {
-    "positions": "positions", "combine": "combine", "length": "train_length", "factors": "factors", "seed": "seed",
-    "seeds": "seeds", "device": "device", "threads": "threads", "steps": "train.steps",
-    "batch_size": "train.batch_size", "lr": "train.lr", "vocab_size": "vocab_size", "held_out": "held_out",
-}  # fmt: skip
+    "positions": "positions",
+    "combine": "combine",
+    "length": "train_length",
+    "factors": "factors",
+    "seed": "seed",
+    "seeds": "seeds",
+    "device": "device",
+    "threads": "threads",
+    "steps": "train.steps",
+    "batch_size": "train.batch_size",
+    "lr": "train.lr",
+    "vocab_size": "vocab_size",
+    "held_out": "held_out",
+}
 
 
 COMMANDS = {

@@ -35,9 +35,21 @@ VIEWS = {
 #: what is drawn without an encoding -> its views, the default first
 OTHERS = {"scaling": ["scaling"], "mask": ["mask"], "norm": ["gradient", "batch"], "alignment": ["alignment"]}
 SIZES = (
-    "length", "trained", "d_model", "d_head", "n_heads", "causal", "d_k", "keys", "seed", "source", "target",
-    "kind", "window", "layers",
-)  # fmt: skip
+    "length",
+    "trained",
+    "d_model",
+    "d_head",
+    "n_heads",
+    "causal",
+    "d_k",
+    "keys",
+    "seed",
+    "source",
+    "target",
+    "kind",
+    "window",
+    "layers",
+)
 SIZE = click.IntRange(1, 2**31 - 1)
 
 
@@ -200,12 +212,21 @@ def draw(view: str, *of: object, **given: object) -> "Picture":
     from gnomon import plots
 
     functions: dict[str, Any] = {
-        "table": plots.heat_map, "similarity": plots.similarity, "wavelengths": plots.wavelengths,
-        "scores": plots.scores, "bias": plots.bias, "added": plots.added, "buckets": plots.buckets,
+        "table": plots.heat_map,
+        "similarity": plots.similarity,
+        "wavelengths": plots.wavelengths,
+        "scores": plots.scores,
+        "bias": plots.bias,
+        "added": plots.added,
+        "buckets": plots.buckets,
         "alignment": plots.alignment,
-        "curves": plots.curves, "clock": plots.clock, "mask": plots.mask, "gradient": plots.gradient,
-        "batch": plots.batch, "scaling": plots.scaling,
-    }  # fmt: skip
+        "curves": plots.curves,
+        "clock": plots.clock,
+        "mask": plots.mask,
+        "gradient": plots.gradient,
+        "batch": plots.batch,
+        "scaling": plots.scaling,
+    }
     picture: Picture = functions[view](*of, **given)
     return picture
 

@@ -23,13 +23,25 @@ def measure_options(command: Any) -> Any:
     """Options of the measurement before and after."""
     for option in reversed(
         (
-            click.option("--documents", "count", type=click.IntRange(min=0), default=8, show_default=True,
-                         help="Documents that loss by position is measured on, before and after; 0: not at all."),
-            click.option("--text", "sources", multiple=True, default=("stdlib",), show_default=True,
-                         help="Text to measure on: a file, a folder, JSONL, or stdlib; repeatable."),
+            click.option(
+                "--documents",
+                "count",
+                type=click.IntRange(min=0),
+                default=8,
+                show_default=True,
+                help="Documents that loss by position is measured on, before and after; 0: not at all.",
+            ),
+            click.option(
+                "--text",
+                "sources",
+                multiple=True,
+                default=("stdlib",),
+                show_default=True,
+                help="Text to measure on: a file, a folder, JSONL, or stdlib; repeatable.",
+            ),
             click.option("--picture", type=click.Path(path_type=Path), help="Draw both into this .png or .svg file."),
         )
-    ):  # fmt: skip
+    ):
         command = option(command)
     return command
 

@@ -36,14 +36,29 @@ if TYPE_CHECKING:
 
 # The options that are settings, and the names these have in a TOML file and for --set; {task} is that of the task.
 FLAGS = {
-    "sources": "{task}.sources", "text_key": "{task}.text_key", "held_out": "{task}.held_out",
-    "source": "{task}.source", "target": "{task}.target",
-    "tokenizer": "tokenizer", "vocab_size": "vocab_size", "preset": "preset", "position": "position.name",
-    "steps": "train.steps", "batch_size": "train.batch_size", "length": "train.length", "lr": "train.lr",
-    "seed": "train.seed", "dtype": "train.dtype", "optimizer": "train.optimizer", "schedule": "train.schedule",
-    "save_minutes": "train.save_minutes", "keep": "train.keep", "keep_best": "train.keep_best",
-    "workers": "train.workers", "parallel": "train.parallel",
-}  # fmt: skip
+    "sources": "{task}.sources",
+    "text_key": "{task}.text_key",
+    "held_out": "{task}.held_out",
+    "source": "{task}.source",
+    "target": "{task}.target",
+    "tokenizer": "tokenizer",
+    "vocab_size": "vocab_size",
+    "preset": "preset",
+    "position": "position.name",
+    "steps": "train.steps",
+    "batch_size": "train.batch_size",
+    "length": "train.length",
+    "lr": "train.lr",
+    "seed": "train.seed",
+    "dtype": "train.dtype",
+    "optimizer": "train.optimizer",
+    "schedule": "train.schedule",
+    "save_minutes": "train.save_minutes",
+    "keep": "train.keep",
+    "keep_best": "train.keep_best",
+    "workers": "train.workers",
+    "parallel": "train.parallel",
+}
 
 
 @click.command("train")

@@ -6,9 +6,21 @@ from collections.abc import Callable
 
 #: what tables and sentences hold beside letters -> what stands for it in ASCII
 NEAREST = {
-    "\u202f": " ", "\u00a0": " ", "−": "-", "–": "-", "─": "-", "×": "x", "≈": "~", "…": "...", "“": '"', "”": '"',
-    "«": '"', "»": '"', "¿": "", "¡": "",
-}  # fmt: skip
+    "\u202f": " ",
+    "\u00a0": " ",
+    "−": "-",
+    "–": "-",
+    "─": "-",
+    "×": "x",
+    "≈": "~",
+    "…": "...",
+    "“": '"',
+    "”": '"',
+    "«": '"',
+    "»": '"',
+    "¿": "",
+    "¡": "",
+}
 OUT, ERR = "gnomon.nearest", "gnomon.nearest_or_escaped"  #: handlers for standard output and standard error
 
 

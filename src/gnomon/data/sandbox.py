@@ -40,13 +40,50 @@ _AS_JSON, _AS_REPR = r"\udbff\udffe", re.compile(r"((?<!\\)(?:\\\\)*)\\U0010fffe
 
 _WITHOUT = ("filesizeformat", "pprint", "random", "striptags", "urlize", "wordwrap", "xmlattr")  # filters of web pages
 _SHALLOW = frozenset(  # filters that do not look into the elements of what they are given
-    ["attr", "batch", "count", "d", "default", "first", "float", "int", "items", "last", "length", "list", "map",
-     "reject", "rejectattr", "safe", "select", "selectattr", "slice"]
-)  # fmt: skip
+    [
+        "attr",
+        "batch",
+        "count",
+        "d",
+        "default",
+        "first",
+        "float",
+        "int",
+        "items",
+        "last",
+        "length",
+        "list",
+        "map",
+        "reject",
+        "rejectattr",
+        "safe",
+        "select",
+        "selectattr",
+        "slice",
+    ]
+)
 _DEEP_TESTS = frozenset(
-    ["in", "==", "eq", "equalto", "!=", "ne", ">", "gt", "greaterthan", "ge", ">=", "<", "lt", "lessthan", "<=", "le",
-     "lower", "upper"]
-)  # fmt: skip
+    [
+        "in",
+        "==",
+        "eq",
+        "equalto",
+        "!=",
+        "ne",
+        ">",
+        "gt",
+        "greaterthan",
+        "ge",
+        ">=",
+        "<",
+        "lt",
+        "lessthan",
+        "<=",
+        "le",
+        "lower",
+        "upper",
+    ]
+)
 _METHODS: Mapping[type, frozenset[str]] = {
     str: frozenset(
         ["capitalize", "casefold", "center", "count", "endswith", "expandtabs", "find", "index", "isalnum",

@@ -163,10 +163,18 @@ class InputLayer(InputEmbedding):
         width = d_model if d_input is None else d_input
         tokens = TokenEmbedding(vocab_size, width, scale, padding_id, d_embed, std)
         super().__init__(
-            width, position=position, max_positions=max_positions, combine=combine, position_dim=position_dim,
-            norm=norm, norm_eps=norm_eps, dropout=dropout, n_types=n_types, size=tokens.size,
+            width,
+            position=position,
+            max_positions=max_positions,
+            combine=combine,
+            position_dim=position_dim,
+            norm=norm,
+            norm_eps=norm_eps,
+            dropout=dropout,
+            n_types=n_types,
+            size=tokens.size,
             d_output=None if d_input is None else d_model,
-        )  # fmt: skip
+        )
         self.tokens = tokens
 
     @torch.no_grad()

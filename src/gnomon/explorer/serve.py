@@ -57,9 +57,14 @@ def serve(
     if open_browser:
         Timer(0.5, webbrowser.open, [url]).start()
     config = uvicorn.Config(
-        explorer(shelf, hosts, token), log_level="warning", access_log=False, server_header=False,
-        timeout_graceful_shutdown=2, limit_concurrency=64, ws="none",
-    )  # fmt: skip
+        explorer(shelf, hosts, token),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=2,
+        limit_concurrency=64,
+        ws="none",
+    )
     with listening:
         uvicorn.Server(config).run(sockets=[listening])
 

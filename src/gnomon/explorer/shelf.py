@@ -10,7 +10,6 @@ from gnomon.checkpoints import load
 from gnomon.errors import BadValue, unknown
 from gnomon.models import Model
 
-
 INCLUDED = ("rope", "alibi", "t5", "sinusoidal", "learned", "none", "numbers-es-en", "gaps")  #: in the order shown
 
 

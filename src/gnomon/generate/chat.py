@@ -63,9 +63,16 @@ class Chat:
         unread = self._unread(ids)
         try:
             [answer] = generate(
-                self.model, [unread], strategy=strategy, max_new_tokens=max_new_tokens, seed=seed,
-                eos_ids=self._ends, constraints=constraints, cache=self._cache, on_token=take,
-            )  # fmt: skip
+                self.model,
+                [unread],
+                strategy=strategy,
+                max_new_tokens=max_new_tokens,
+                seed=seed,
+                eos_ids=self._ends,
+                constraints=constraints,
+                cache=self._cache,
+                on_token=take,
+            )
         finally:
             self._read_ids = [*ids, *(token.id for token in written)]
             if written:

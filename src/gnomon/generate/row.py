@@ -179,9 +179,17 @@ class Row:
         assert self.finish_reason is not None
         text, tops = "".join(self._pieces), tuple(self.tops) if any(self.tops) else ()
         return Generation(
-            self.prompt_ids, self.ids, text, self.finish_reason, self.logprobs, self.seed, self.score,
-            self.alternatives, self.tree, tops,
-        )  # fmt: skip
+            self.prompt_ids,
+            self.ids,
+            text,
+            self.finish_reason,
+            self.logprobs,
+            self.seed,
+            self.score,
+            self.alternatives,
+            self.tree,
+            tops,
+        )
 
 
 __all__ = ["Ends", "Finish", "Generation", "Row", "Token", "Top", "UntilStop"]

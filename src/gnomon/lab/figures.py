@@ -42,13 +42,28 @@ AROUND, REACHES = (
 WIDE, NARROW = (8.0, 4.9), (4.3, 4.9)  # inches: for a page on a desk, and on a phone
 
 _SETTINGS: Any = {
-    "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial", "sans-serif"],
-    "font.size": 9.5, "text.color": INK, "axes.labelcolor": INK, "axes.edgecolor": MUTED, "xtick.color": MUTED,
-    "ytick.color": MUTED, "xtick.labelcolor": INK, "ytick.labelcolor": INK, "axes.spines.top": False,
-    "axes.spines.right": False, "axes.linewidth": 0.8, "axes.axisbelow": True, "grid.color": FAINT,
-    "grid.linewidth": 0.8, "lines.solid_capstyle": "round", "figure.facecolor": "white", "savefig.facecolor": "white",
-    "svg.fonttype": "none", "svg.hashsalt": "gnomon",
-}  # fmt: skip
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial", "sans-serif"],
+    "font.size": 9.5,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": MUTED,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.8,
+    "axes.axisbelow": True,
+    "grid.color": FAINT,
+    "grid.linewidth": 0.8,
+    "lines.solid_capstyle": "round",
+    "figure.facecolor": "white",
+    "savefig.facecolor": "white",
+    "svg.fonttype": "none",
+    "svg.hashsalt": "gnomon",
+}
 
 
 @dataclass(frozen=True)
@@ -80,9 +95,15 @@ def extrapolation(report: LabReport, size: tuple[float, float] = WIDE, lang: str
         for line in lines:
             if line.x[-1] > lengths[0]:
                 axes.plot(
-                    lengths, [line.y[0]] * len(lengths), color=line.colour, lw=1.5, ls=(0, (1, 1.6)), alpha=0.75,
-                    dash_capstyle="round", zorder=2,
-                )  # fmt: skip
+                    lengths,
+                    [line.y[0]] * len(lengths),
+                    color=line.colour,
+                    lw=1.5,
+                    ls=(0, (1, 1.6)),
+                    alpha=0.75,
+                    dash_capstyle="round",
+                    zorder=2,
+                )
             axes.plot(line.x, line.y, color=line.colour, marker=line.marker, markersize=5.5, lw=2, zorder=3)
         axes.set_ylabel(w("curves_y"))
         named = (
@@ -217,9 +238,16 @@ def _write(axes: "Axes", name: str, colour: str, at: tuple[float, float], place:
     offset, ha, va = place
     looks: Any = {"fontsize": SIZE, "fontweight": "bold", **style}
     axes.annotate(
-        name, at, xytext=offset, textcoords="offset points", ha=ha, va=va, color=colour, annotation_clip=False,
+        name,
+        at,
+        xytext=offset,
+        textcoords="offset points",
+        ha=ha,
+        va=va,
+        color=colour,
+        annotation_clip=False,
         **looks,
-    )  # fmt: skip
+    )
 
 
 def _around() -> Iterator[Place]:

@@ -132,10 +132,16 @@ def _sample(report: LabReport, w: Words) -> list[str]:
 def _method(report: LabReport, w: Words) -> list[str]:
     s, model, train, corpus = report.settings, report.settings.model, report.settings.train, report.about["corpus"]
     models = w(
-        "method_models", count=len(report.rows), layers=model.n_layers, width=model.d_model, heads=model.n_heads,
-        steps=train.steps, batch=train.batch_size, trained=s.train_length,
+        "method_models",
+        count=len(report.rows),
+        layers=model.n_layers,
+        width=model.d_model,
+        heads=model.n_heads,
+        steps=train.steps,
+        batch=train.batch_size,
+        trained=s.train_length,
         tokens=train.steps * train.batch_size * s.train_length,
-    )  # fmt: skip
+    )
     text = w(
         "method_text",
         name=corpus["name"],

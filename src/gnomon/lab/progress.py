@@ -34,9 +34,14 @@ class Progress:
     def begin(self, cells: Sequence[Cell]) -> None:
         """These are left to run; the bar counts their work, by which tqdm tells the time left."""
         self._bar = tqdm(
-            total=sum(cell.work for cell in cells), disable=self.quiet or not cells or None, leave=False,
-            dynamic_ncols=True, mininterval=0.2, smoothing=0.05, bar_format=BAR,
-        )  # fmt: skip
+            total=sum(cell.work for cell in cells),
+            disable=self.quiet or not cells or None,
+            leave=False,
+            dynamic_ncols=True,
+            mininterval=0.2,
+            smoothing=0.05,
+            bar_format=BAR,
+        )
 
     def take(self, cell: Cell, event: Event) -> None:
         """Show what a cell tells."""

@@ -30,14 +30,20 @@ def _of(report: LabReport, row: EncodingResult) -> Iterator[Record]:
     s = report.settings
     for i, bits in enumerate(row.by_seed):
         which = {
-            "position": row.label, "seed": s.seed + i, "layers": s.model.n_layers, "width": s.model.d_model,
+            "position": row.label,
+            "seed": s.seed + i,
+            "layers": s.model.n_layers,
+            "width": s.model.d_model,
             "train_length": s.train_length,
-        }  # fmt: skip
+        }
         costs = {
-            "learned": row.learned[i], "trigram": report.trigram.value, "parameters": row.parameters,
-            "position_parameters": row.position_parameters, "step_cpu_seconds": row.step_cpu_seconds,
+            "learned": row.learned[i],
+            "trigram": report.trigram.value,
+            "parameters": row.parameters,
+            "position_parameters": row.position_parameters,
+            "step_cpu_seconds": row.step_cpu_seconds,
             "step_bytes": row.step_bytes,
-        }  # fmt: skip
+        }
         curves = {"fixed": bits, **{name: seeds[i] for name, seeds in row.others_by_seed.items()}}
         for protocol, values in curves.items():
             for length, value in zip(s.lengths, values, strict=True):

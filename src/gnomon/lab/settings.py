@@ -151,9 +151,16 @@ class LabSettings:
         """The same for one of its trials: all that decides its numbers, and nothing of the grid around it."""
         rate = self.train.rate_of(trial.position, self.fitted(trial.position)[0].name)
         return replace(
-            self, positions=(trial.position,), combine=(trial.combine,), seed=trial.seed, seeds=1, rates=(),
-            sweep_steps=None, trained_at=(), train=replace(self.train, lr=rate, lr_of={}),
-        )  # fmt: skip
+            self,
+            positions=(trial.position,),
+            combine=(trial.combine,),
+            seed=trial.seed,
+            seeds=1,
+            rates=(),
+            sweep_steps=None,
+            trained_at=(),
+            train=replace(self.train, lr=rate, lr_of={}),
+        )
 
     def panels(self) -> "list[LabSettings]":
         """One experiment for each size of model and training length: within it, encodings and seeds are comparable."""

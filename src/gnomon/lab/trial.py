@@ -240,12 +240,19 @@ def build(settings: LabSettings, trial: Trial, tokenizer: Tokenizer) -> DecoderO
     position = [spec.fitted(tokenizer) for spec in settings.fitted(trial.position)]
     torch.manual_seed(trial.seed)
     return DecoderOnly(
-        tokenizer.vocab_size, size.d_model, size.n_layers, size.n_heads,
-        position=position[0] if len(position) == 1 else position, combine=trial.combine,
+        tokenizer.vocab_size,
+        size.d_model,
+        size.n_layers,
+        size.n_heads,
+        position=position[0] if len(position) == 1 else position,
+        combine=trial.combine,
         position_dim=size.position_dim if trial.combine == "concat" else None,
-        d_ff=size.d_ff, activation=size.activation, norm=size.norm, embed_scale=size.embed_scale,
+        d_ff=size.d_ff,
+        activation=size.activation,
+        norm=size.norm,
+        embed_scale=size.embed_scale,
         init_std=size.init_std,
-    )  # fmt: skip
+    )
 
 
 def position_weights(model: DecoderOnly) -> set[str]:

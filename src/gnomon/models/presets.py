@@ -11,21 +11,40 @@ _MINI = {"vocab_size": 512, "d_model": 128, "n_layers": 4, "n_heads": 4}
 _LLAMA = {"position": "rope", "activation": "silu", "gated": True, "norm": "rmsnorm", "bias": False, "n_kv_heads": 2}
 _VASWANI = {"position": "sinusoidal", "activation": "relu", "placement": "post", "embed_scale": "sqrt", "dropout": 0.1}
 _BERT = {
-    "position": "learned", "activation": "gelu", "placement": "post", "norm_eps": 1e-12, "n_types": 2,
-    "input_norm": "layernorm", "dropout": 0.1,
-}  # fmt: skip
+    "position": "learned",
+    "activation": "gelu",
+    "placement": "post",
+    "norm_eps": 1e-12,
+    "n_types": 2,
+    "input_norm": "layernorm",
+    "dropout": 0.1,
+}
 PRESETS: dict[str, dict[str, Any]] = {
     "mini-gpt": {**_MINI, **_GPT2, "max_positions": 64},
     "mini-llama": {**_MINI, **_LLAMA},
     "gpt2-small": {"vocab_size": 50257, "d_model": 768, "n_layers": 12, "n_heads": 12, "max_positions": 1024, **_GPT2},
     "vaswani-base": {
-        "architecture": "encoder-decoder", "vocab_size": 37000, "d_model": 512, "n_layers": 6, "n_heads": 8, **_VASWANI
+        "architecture": "encoder-decoder",
+        "vocab_size": 37000,
+        "d_model": 512,
+        "n_layers": 6,
+        "n_heads": 8,
+        **_VASWANI,
     },
     "bert-base": {
-        "architecture": "encoder-only", "causal": False, "vocab_size": 30522, "d_model": 768, "n_layers": 12,
-        "n_heads": 12, "max_positions": 512, "head": "pooled", "pooling": "first", "pooler": True, **_BERT,
+        "architecture": "encoder-only",
+        "causal": False,
+        "vocab_size": 30522,
+        "d_model": 768,
+        "n_layers": 12,
+        "n_heads": 12,
+        "max_positions": 512,
+        "head": "pooled",
+        "pooling": "first",
+        "pooler": True,
+        **_BERT,
     },
-}  # fmt: skip
+}
 
 
 def preset(name: str, /, **changes: Any) -> ModelConfig:

@@ -122,18 +122,25 @@ class Inspection(Reading):
             **super().to_dict(),
             "answer": self.answer,
             "shapes": {
-                "ids": [1, T], "vectors": [1, T, D],
+                "ids": [1, T],
+                "vectors": [1, T, D],
                 "position": None if self.position is None else [1, *self.position.shape],
-                "attention": [[1, *a.shape] for a in self.attention], "output": [1, T, D],
+                "attention": [[1, *a.shape] for a in self.attention],
+                "output": [1, T, D],
                 "vector" if self.logits is None else "logits": whole_row,
             },
             "output": self.output.tolist(),
             "vector": None if self.vector is None else self.vector.tolist(),
             "next" if self.answer == "next" else "guesses": [vars(guess) for guess in self.guesses],
-            **({} if self.source is None else {
-                "source": self.source.to_dict(), "cross_attention": [a.tolist() for a in self.cross],
-            }),
-        }  # fmt: skip
+            **(
+                {}
+                if self.source is None
+                else {
+                    "source": self.source.to_dict(),
+                    "cross_attention": [a.tolist() for a in self.cross],
+                }
+            ),
+        }
 
 
 @torch.no_grad()
@@ -180,9 +187,16 @@ def _inspect_decoder(model: DecoderOnly, ids: list[int], top: int) -> Inspection
     h = model.hidden(_row(model, ids), trace=trace)
     logits = _plain(model.head(h[:, -1:])[0, -1])
     return Inspection(
-        **_read(model, ids, trace, model.stack), architecture=model.architecture, answer="next", output=_plain(h[0]),
-        logits=logits, vector=None, guesses=_guesses(model, logits, top), cross=[], source=None,
-    )  # fmt: skip
+        **_read(model, ids, trace, model.stack),
+        architecture=model.architecture,
+        answer="next",
+        output=_plain(h[0]),
+        logits=logits,
+        vector=None,
+        guesses=_guesses(model, logits, top),
+        cross=[],
+        source=None,
+    )
 
 
 def _inspect_encoder(model: EncoderOnly, ids: list[int], top: int) -> Inspection:
@@ -201,10 +215,16 @@ def _inspect_encoder(model: EncoderOnly, ids: list[int], top: int) -> Inspection
         classes = isinstance(model.head, LabelHead)
         guesses = [guess for logits in output for guess in _guesses(model, logits, 1, classes)]
     return Inspection(
-        **_read(model, ids, trace, model.stack), architecture=model.architecture, answer=answer,
-        output=_plain(memory.states[0]), logits=None if answer == "vector" else output,
-        vector=output if answer == "vector" else None, guesses=guesses, cross=[], source=None,
-    )  # fmt: skip
+        **_read(model, ids, trace, model.stack),
+        architecture=model.architecture,
+        answer=answer,
+        output=_plain(memory.states[0]),
+        logits=None if answer == "vector" else output,
+        vector=output if answer == "vector" else None,
+        guesses=guesses,
+        cross=[],
+        source=None,
+    )
 
 
 def _inspect_encoder_decoder(
@@ -217,10 +237,16 @@ def _inspect_encoder_decoder(
     h = model.hidden(_row(model, written), trace=trace, memory=memory)
     logits = _plain(model.head(h[:, -1:])[0, -1])
     return Inspection(
-        **_read(model, written, trace, model.decoder), architecture=model.architecture, answer="next",
-        output=_plain(h[0]), logits=logits, vector=None, guesses=_guesses(model, logits, top),
-        cross=[_plain(a[0]) for a in trace.cross], source=Reading(**_read(model, ids, beside, model.encoder)),
-    )  # fmt: skip
+        **_read(model, written, trace, model.decoder),
+        architecture=model.architecture,
+        answer="next",
+        output=_plain(h[0]),
+        logits=logits,
+        vector=None,
+        guesses=_guesses(model, logits, top),
+        cross=[_plain(a[0]) for a in trace.cross],
+        source=Reading(**_read(model, ids, beside, model.encoder)),
+    )
 
 
 def _target(model: EncoderDecoder, source: list[int], target: str | Sequence[int] | None) -> list[int]:

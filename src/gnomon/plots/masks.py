@@ -19,9 +19,15 @@ if TYPE_CHECKING:
 
 KINDS = ("causal", "bidirectional", "padding", "packed", "window", "prefix")
 GALLERY = (
-    ("causal",), ("bidirectional",), ("causal", "padding"), ("causal", "packed"),
-    ("causal", "window"), ("causal", "prefix"), ("packed", "window"), ("padding", "prefix"),
-)  # fmt: skip
+    ("causal",),
+    ("bidirectional",),
+    ("causal", "padding"),
+    ("causal", "packed"),
+    ("causal", "window"),
+    ("causal", "prefix"),
+    ("packed", "window"),
+    ("padding", "prefix"),
+)
 NAMED = 20  # tokens up to which each is named by its position
 
 

@@ -38,9 +38,16 @@ def gradient_norms(
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed + draw)
             model = DecoderOnly(
-                vocab_size=V, d_model=d_model, n_layers=layers, n_heads=4, position="sinusoidal", tied=False,
-                placement=placement, embed_scale="sqrt", init_std=d_model**-0.5,
-            )  # fmt: skip
+                vocab_size=V,
+                d_model=d_model,
+                n_layers=layers,
+                n_heads=4,
+                position="sinusoidal",
+                tied=False,
+                placement=placement,
+                embed_scale="sqrt",
+                init_std=d_model**-0.5,
+            )
             for part in model.stack.blocks.modules():
                 if isinstance(part, nn.Linear):
                     nn.init.xavier_normal_(part.weight)

@@ -26,17 +26,37 @@ BLUE, ORANGE, GREEN, PURPLE = "#2166ac", "#d6722a", "#1b7f5c", "#7b4ea3"
 SIGNED, SHARE, ORDERED = "RdBu_r", "Blues", "viridis"  # names of colour maps
 
 _SETTINGS: Any = {
-    "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial", "sans-serif"],
-    "font.size": 9.5, "axes.titlesize": 9.5, "axes.titlelocation": "left", "axes.titlepad": 7,
-    "axes.labelsize": 9.5, "xtick.labelsize": 8.5, "ytick.labelsize": 8.5,
-    "text.color": INK, "axes.labelcolor": INK, "axes.titlecolor": INK, "axes.edgecolor": MUTED,
-    "xtick.color": MUTED, "ytick.color": MUTED, "xtick.labelcolor": INK, "ytick.labelcolor": INK,
-    "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.8,
-    "axes.grid": False, "grid.color": FAINT, "grid.linewidth": 0.8, "axes.axisbelow": True,
-    "lines.linewidth": 1.8, "lines.solid_capstyle": "round",
-    "figure.facecolor": "white", "savefig.facecolor": "white",
-    "svg.fonttype": "none", "svg.hashsalt": "gnomon",
-}  # fmt: skip
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial", "sans-serif"],
+    "font.size": 9.5,
+    "axes.titlesize": 9.5,
+    "axes.titlelocation": "left",
+    "axes.titlepad": 7,
+    "axes.labelsize": 9.5,
+    "xtick.labelsize": 8.5,
+    "ytick.labelsize": 8.5,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
+    "axes.edgecolor": MUTED,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.8,
+    "axes.grid": False,
+    "grid.color": FAINT,
+    "grid.linewidth": 0.8,
+    "axes.axisbelow": True,
+    "lines.linewidth": 1.8,
+    "lines.solid_capstyle": "round",
+    "figure.facecolor": "white",
+    "savefig.facecolor": "white",
+    "svg.fonttype": "none",
+    "svg.hashsalt": "gnomon",
+}
 
 
 @contextmanager
@@ -101,9 +121,15 @@ def heat(
         low = -high
     norm = PowerNorm(0.5, low, high) if faint else None
     image = axes.imshow(
-        values, cmap=colours, norm=norm, vmin=None if faint else low, vmax=None if faint else high, aspect="auto",
-        interpolation="nearest", origin="lower" if upright else "upper",
-    )  # fmt: skip
+        values,
+        cmap=colours,
+        norm=norm,
+        vmin=None if faint else low,
+        vmax=None if faint else high,
+        aspect="auto",
+        interpolation="nearest",
+        origin="lower" if upright else "upper",
+    )
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0)
     return image
@@ -152,9 +178,16 @@ def mark(axes: "Axes", x: float, text: str) -> None:
     """A vertical line at x with its name at the top, to its left."""
     axes.axvline(x, color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
     axes.annotate(
-        text, (x, 1), xycoords=("data", "axes fraction"), xytext=(-5, -2), textcoords="offset points",
-        ha="right", va="top", fontsize=8.5, color=MUTED,
-    )  # fmt: skip
+        text,
+        (x, 1),
+        xycoords=("data", "axes fraction"),
+        xytext=(-5, -2),
+        textcoords="offset points",
+        ha="right",
+        va="top",
+        fontsize=8.5,
+        color=MUTED,
+    )
 
 
 def name_lines(axes: "Axes", x: float, ends: Sequence[float], names: Sequence[str], colours: Sequence[str]) -> None:
@@ -175,9 +208,15 @@ def name_lines(axes: "Axes", x: float, ends: Sequence[float], names: Sequence[st
     beside = offset_copy(axes.transData, figure, x=16 if moved else 6, units="points")
     for i, y in zip(order, places, strict=True):
         axes.annotate(
-            names[i], (x, y), xycoords=beside, ha="left", va="center", fontsize=8.5, color=colours[i],
+            names[i],
+            (x, y),
+            xycoords=beside,
+            ha="left",
+            va="center",
+            fontsize=8.5,
+            color=colours[i],
             annotation_clip=False,
-        )  # fmt: skip
+        )
         if moved:
             axes.annotate(
                 "",

@@ -89,9 +89,16 @@ def _write(figure: "Figure", axes: "Axes", labels: Sequence[tuple[Any, str, str,
         style: dict[str, Any] = {"fontsize": LARGE, "fontweight": "bold"} if stands_out else {"fontsize": SMALL}
         for offset, ha, va in _label_spots():
             text = axes.annotate(
-                name, place, xytext=offset, textcoords="offset points", ha=ha, va=va, color=colour,
-                annotation_clip=False, **style,
-            )  # fmt: skip
+                name,
+                place,
+                xytext=offset,
+                textcoords="offset points",
+                ha=ha,
+                va=va,
+                color=colour,
+                annotation_clip=False,
+                **style,
+            )
             box = text.get_window_extent().padded(1.0)
             inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1
             if inside and not any(box.overlaps(other) for other in taken if not _is_at(other, x, y)):

@@ -179,9 +179,11 @@ class PositionEncoding(nn.Module):
         if self.acts == "attention":
             raise BadValue(f"{self.name} is no layer: it acts in attention, gn.MultiHeadAttention(...)(x, position)")
         shape = {
-            "nowhere": "any shape", "input": "(batch, tokens, d_model)", "rotation": "(batch, heads, tokens, d_head)",
+            "nowhere": "any shape",
+            "input": "(batch, tokens, d_model)",
+            "rotation": "(batch, heads, tokens, d_head)",
             "score": "(batch, heads, queries, keys)",
-        }[self.acts]  # fmt: skip
+        }[self.acts]
         if not isinstance(x, Tensor) or not x.is_floating_point():
             raise wrong(f"x, what {self.name} as a layer is given,", x, f"a floating-point tensor, {shape}")
         if self.acts == "nowhere":
@@ -328,10 +330,18 @@ class PositionEncoding(nn.Module):
 
 #: where the hooks of a class take effect
 _PLACES: Mapping[str, Acts] = {
-    "vectors": "input", "query": "rotation", "key": "rotation", "rotate": "rotation",
-    "read": "rotation", "bias": "score", "of_layer": "attention", "project": "attention", "state": "attention",
-    "scores": "attention", "values": "attention",
-}  # fmt: skip
+    "vectors": "input",
+    "query": "rotation",
+    "key": "rotation",
+    "rotate": "rotation",
+    "read": "rotation",
+    "bias": "score",
+    "of_layer": "attention",
+    "project": "attention",
+    "state": "attention",
+    "scores": "attention",
+    "values": "attention",
+}
 
 
 def _check_place(cls: type[PositionEncoding]) -> None:

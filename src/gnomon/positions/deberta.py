@@ -80,8 +80,12 @@ class DeBERTa(PositionEncoding):
         self.d_model, self.d_head, self.n_heads, self.n_layers = d_model, d_head, n_heads, n_layers
         logarithmic = buckets is not None and max_distance > buckets // 2 + 1
         self.buckets, self.max_distance, self.c2p, self.p2c, self.share = (
-            buckets if logarithmic else None, max_distance, c2p, p2c, share,
-        )  # fmt: skip
+            buckets if logarithmic else None,
+            max_distance,
+            c2p,
+            p2c,
+            share,
+        )
         self.span = buckets if buckets is not None and logarithmic else max_distance
         self.std, self.norm_eps, self.pair_width = std, norm_eps, 5 * n_heads
         self.weight = nn.Parameter(torch.empty(2 * self.span, d_model))

@@ -41,9 +41,15 @@ class RoPE(PositionEncoding):
     extrapolation = "breaks at about 1.2 to 1.4 times"
     not_names: ClassVar[Mapping[str, str]] = {kind: scaling_hint(kind) for kind in SCALINGS}
     options_elsewhere: ClassVar[Mapping[str, str]] = {
-        "theta": "base", "rope_theta": "base", "rope_scaling": "scaling", "factor": "scaling",
-        "partial_rotary_factor": "fraction", "rotary_pct": "fraction", "dim": "rotary_dim", "interleaved": "pairing",
-    }  # fmt: skip
+        "theta": "base",
+        "rope_theta": "base",
+        "rope_scaling": "scaling",
+        "factor": "scaling",
+        "partial_rotary_factor": "fraction",
+        "rotary_pct": "fraction",
+        "dim": "rotary_dim",
+        "interleaved": "pairing",
+    }
 
     @check_arguments
     def __init__(

@@ -52,13 +52,28 @@ class ClassesKind(Kind):
     about = "Tell the class of a text, from a TSV, CSV or JSONL table with the columns text and label."
     takes = "sources"
     default_model: ClassVar[dict[str, Any]] = {
-        "architecture": "encoder-only", "causal": False, "vocab_size": 2048, "d_model": 96, "n_layers": 2,
-        "n_heads": 4, "position": "rope", "init_std": 0.1, "pooling": "mean", "dropout": 0.2,
-    }  # fmt: skip
+        "architecture": "encoder-only",
+        "causal": False,
+        "vocab_size": 2048,
+        "d_model": 96,
+        "n_layers": 2,
+        "n_heads": 4,
+        "position": "rope",
+        "init_std": 0.1,
+        "pooling": "mean",
+        "dropout": 0.2,
+    }
     default_train = TrainConfig(
-        steps=900, batch_size=32, length=128, lr=2e-3, warmup=100, eval_every=None, eval_windows=10_000,
-        sample_every=None, save_every=300,
-    )  # fmt: skip
+        steps=900,
+        batch_size=32,
+        length=128,
+        lr=2e-3,
+        warmup=100,
+        eval_every=None,
+        eval_windows=10_000,
+        sample_every=None,
+        save_every=300,
+    )
 
     sources: tuple[str, ...] = ("stdlib",)
     held_out: float = 0.2

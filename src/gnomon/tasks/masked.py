@@ -45,9 +45,16 @@ class MaskedKind(TextKind):
     about = "Guess hidden tokens of a text from both sides."
     preset: ClassVar[str | None] = None
     default_model: ClassVar[dict[str, Any]] = {
-        "architecture": "encoder-only", "causal": False, "vocab_size": 1024, "d_model": 128, "n_layers": 3,
-        "n_heads": 4, "position": "rope", "init_std": 0.05, "head": "masked",
-    }  # fmt: skip
+        "architecture": "encoder-only",
+        "causal": False,
+        "vocab_size": 1024,
+        "d_model": 128,
+        "n_layers": 3,
+        "n_heads": 4,
+        "position": "rope",
+        "init_std": 0.05,
+        "head": "masked",
+    }
     default_train = TrainConfig(steps=2500, batch_size=32, length=64, lr=3e-3, eval_every=None, sample_every=None)
 
     def vocabulary(self, tokenizer: Tokenizer) -> Tokenizer:

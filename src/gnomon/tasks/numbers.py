@@ -47,14 +47,29 @@ class NumbersKind(Kind):
     name = "numbers"
     about = "Translate numbers in words: --source and --target are en, es, pt, pt-br or digits."
     default_model: ClassVar[Mapping[str, object]] = {
-        "architecture": "encoder-decoder", "vocab_size": 1024, "d_model": 128, "n_layers": 2, "n_heads": 4,
-        "position": "learned", "max_positions": 64, "norm": "rmsnorm", "activation": "silu", "gated": True,
+        "architecture": "encoder-decoder",
+        "vocab_size": 1024,
+        "d_model": 128,
+        "n_layers": 2,
+        "n_heads": 4,
+        "position": "learned",
+        "max_positions": 64,
+        "norm": "rmsnorm",
+        "activation": "silu",
+        "gated": True,
         "bias": False,
-    }  # fmt: skip
+    }
     default_train = TrainConfig(
-        steps=1500, batch_size=64, lr=2e-3, warmup=150, eval_windows=1000, eval_every=None, sample_every=None,
-        log_every=20, save_every=400,
-    )  # fmt: skip
+        steps=1500,
+        batch_size=64,
+        lr=2e-3,
+        warmup=150,
+        eval_windows=1000,
+        eval_every=None,
+        sample_every=None,
+        log_every=20,
+        save_every=400,
+    )
 
     source: Language = "es"
     target: Language = "en"

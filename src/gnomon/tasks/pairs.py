@@ -34,9 +34,18 @@ class PairsKind(Kind):
     about = "Translate: SOURCES are files of lines with a source, a tab and its target."
     takes = "files"
     default_model: ClassVar[Mapping[str, Any]] = {
-        "architecture": "encoder-decoder", "vocab_size": 2048, "d_model": 128, "n_layers": 3, "n_heads": 4,
-        "position": "rope", "norm": "rmsnorm", "activation": "silu", "gated": True, "bias": False, "dropout": 0.1,
-    }  # fmt: skip
+        "architecture": "encoder-decoder",
+        "vocab_size": 2048,
+        "d_model": 128,
+        "n_layers": 3,
+        "n_heads": 4,
+        "position": "rope",
+        "norm": "rmsnorm",
+        "activation": "silu",
+        "gated": True,
+        "bias": False,
+        "dropout": 0.1,
+    }
     default_train = TrainConfig(
         steps=2000, batch_size=32, lr=1e-3, label_smoothing=0.1, eval_windows=200, eval_every=1000, sample_every=None
     )

@@ -59,13 +59,26 @@ class SpansKind(Kind):
     takes = "sources"
     default_tokenizer = "characters"
     default_model: ClassVar[dict[str, Any]] = {
-        "architecture": "encoder-only", "causal": False, "vocab_size": 1024, "d_model": 96, "n_layers": 4,
-        "n_heads": 4, "position": {"name": "rope", "base": 100.0}, "init_std": 0.1,
-    }  # fmt: skip
+        "architecture": "encoder-only",
+        "causal": False,
+        "vocab_size": 1024,
+        "d_model": 96,
+        "n_layers": 4,
+        "n_heads": 4,
+        "position": {"name": "rope", "base": 100.0},
+        "init_std": 0.1,
+    }
     default_train = TrainConfig(
-        steps=2000, batch_size=16, length=128, lr=3e-3, warmup=100, eval_every=None, eval_windows=10_000,
-        sample_every=None, save_every=500,
-    )  # fmt: skip
+        steps=2000,
+        batch_size=16,
+        length=128,
+        lr=3e-3,
+        warmup=100,
+        eval_every=None,
+        eval_windows=10_000,
+        sample_every=None,
+        save_every=500,
+    )
 
     sources: tuple[str, ...] = ("stdlib",)
     held_out: float = 0.05

@@ -12,9 +12,22 @@ from gnomon.train.schedule import MOST, ScheduleSettings
 
 # What may change when a run is resumed. Anything else would make it another run.
 CHANGEABLE = (
-    "steps", "log_every", "eval_every", "eval_windows", "save_every", "save_minutes", "keep", "keep_best",
-    "sample_every", "dtype", "workers", "parallel", "compile", "gradient_checkpointing", "on_bad_step",
-)  # fmt: skip
+    "steps",
+    "log_every",
+    "eval_every",
+    "eval_windows",
+    "save_every",
+    "save_minutes",
+    "keep",
+    "keep_best",
+    "sample_every",
+    "dtype",
+    "workers",
+    "parallel",
+    "compile",
+    "gradient_checkpointing",
+    "on_bad_step",
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -83,10 +83,18 @@ class Run:
         loss = None
         try:
             loss = training_step(
-                self.model, self.optimizer, batch.to(self.device), self.rate(number), c.clip, c.accumulate, self.dtype,
-                scale=self.state.health.scale, judge=judge, stop=stop if self.ranks.size == 1 else lambda: None,
+                self.model,
+                self.optimizer,
+                batch.to(self.device),
+                self.rate(number),
+                c.clip,
+                c.accumulate,
+                self.dtype,
+                scale=self.state.health.scale,
+                judge=judge,
+                stop=stop if self.ranks.size == 1 else lambda: None,
                 ranks=self.ranks,
-            )  # fmt: skip
+            )
             health = self.state.health.after(seen[0], seen[1], c, scaled=self.dtype == torch.float16)
         except (NotFinite, Spike) as error:
             health = self._skip(number, error, seen[0], seen[1])

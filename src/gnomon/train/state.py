@@ -44,9 +44,20 @@ TRAINING, STATE, AVERAGE = "training", "state.json", "average"
 FORMAT = 2
 # Settings that format 1 did not have. Runs of that time did what their defaults say.
 OF_FORMAT_2 = {
-    "schedule", "decay", "optimizer", "ema", "on_bad_step", "spike", "workers", "gradient_checkpointing", "compile",
-    "parallel", "save_minutes", "keep", "keep_best",
-}  # fmt: skip
+    "schedule",
+    "decay",
+    "optimizer",
+    "ema",
+    "on_bad_step",
+    "spike",
+    "workers",
+    "gradient_checkpointing",
+    "compile",
+    "parallel",
+    "save_minutes",
+    "keep",
+    "keep_best",
+}
 
 
 @dataclass(frozen=True)

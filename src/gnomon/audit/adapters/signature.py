@@ -22,9 +22,28 @@ SOURCE = {"src", "source", "sources", "enc", "encoder"}
 TARGET = {"trg", "tgt", "target", "targets", "dec", "decoder"}
 #: words that say no more than that it is a text
 TEXT = {
-    "seq", "seqs", "sequence", "sequences", "id", "ids", "idx", "indices", "token", "tokens", "word", "words", "batch",
-    "input", "inputs", "in", "text", "texts", "sentence", "sentences", "x",
-}  # fmt: skip
+    "seq",
+    "seqs",
+    "sequence",
+    "sequences",
+    "id",
+    "ids",
+    "idx",
+    "indices",
+    "token",
+    "tokens",
+    "word",
+    "words",
+    "batch",
+    "input",
+    "inputs",
+    "in",
+    "text",
+    "texts",
+    "sentence",
+    "sentences",
+    "x",
+}
 #: beginnings of the names of optional arguments that laws ask about, and the argument of Torch that tells of them
 TELLS = (
     ("masked", re.compile(r"mask|pad", re.IGNORECASE)),

@@ -149,10 +149,16 @@ class Torch(Target):
         told = [name for name, (attribute, _) in FUNCTIONS.items() if getattr(self, attribute) is not None]
         self.unused_arguments = unused_arguments(module, told)
         offers: dict[Ability, object] = {
-            "mask": self.masked or self.hides[1] or None, "positions": self.placed, "placed mask": self.placed_mask,
-            "packed": packed, "cache": stepped, "loss": loss, "padded loss": padded_loss, "source": source,
+            "mask": self.masked or self.hides[1] or None,
+            "positions": self.placed,
+            "placed mask": self.placed_mask,
+            "packed": packed,
+            "cache": stepped,
+            "loss": loss,
+            "padded loss": padded_loss,
+            "source": source,
             "module": model if isinstance(model, nn.Module) else None,
-        }  # fmt: skip
+        }
         self.can = frozenset(ability for ability, offer in offers.items() if offer is not None)
 
     def _must_be_askable(self, module: nn.Module) -> None:

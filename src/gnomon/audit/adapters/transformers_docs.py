@@ -76,14 +76,22 @@ RIGHT: Mapping[str, tuple[str, str]] = {
     },
     "led": ("led", "Pad inputs on the right. LED uses absolute position embeddings."),
     **{
-        page: (page, f"{name} is a model with absolute position embeddings so it's usually advised to pad the inputs "
-        "on the right rather than the left.")
+        page: (
+            page,
+            f"{name} is a model with absolute position embeddings so it's usually advised to pad the inputs "
+            "on the right rather than the left.",
+        )
         for page, name in (
-            ("albert", "ALBERT"), ("bart", "BART"), ("blenderbot", "Blenderbot"), ("ctrl", "CTRL"),
-            ("blenderbot-small", "Blenderbot Small"), ("mobilebert", "MobileBERT"), ("prophetnet", "ProphetNet"),
+            ("albert", "ALBERT"),
+            ("bart", "BART"),
+            ("blenderbot", "Blenderbot"),
+            ("ctrl", "CTRL"),
+            ("blenderbot-small", "Blenderbot Small"),
+            ("mobilebert", "MobileBERT"),
+            ("prophetnet", "ProphetNet"),
             ("squeezebert", "SqueezeBERT"),
         )
     },
-}  # fmt: skip
+}
 
 __all__ = ["ALL", "BY_LENGTH", "LEFT", "RIGHT", "UNROTATED", "by_design"]

@@ -10,9 +10,25 @@ from gnomon.audit.law import Law
 #: Files whose laws come first, in this order; then all others. History is the first of all: later laws make long calls,
 #: and a model that keeps something of them is to be caught before.
 FIRST = (
-    "history", "order", "positions", "sinusoids", "caches", "padding", "windows", "limits", "precision", "sources",
-    "embedding", "heads", "weights", "copies", "parts", "loss", "tables", "bare",
-)  # fmt: skip
+    "history",
+    "order",
+    "positions",
+    "sinusoids",
+    "caches",
+    "padding",
+    "windows",
+    "limits",
+    "precision",
+    "sources",
+    "embedding",
+    "heads",
+    "weights",
+    "copies",
+    "parts",
+    "loss",
+    "tables",
+    "bare",
+)
 
 
 def _discover(package: str) -> Iterator[Law]:

@@ -15,8 +15,12 @@ from gnomon.audit.report import AuditReport
 from gnomon.glossary import Words, translate, words
 
 SIGNS: dict[Verdict, str] = {
-    "FAIL": "✕", "pass": "✓", "by design": "◆", "not observable": "○", "not applicable": "–",
-}  # fmt: skip
+    "FAIL": "✕",
+    "pass": "✓",
+    "by design": "◆",
+    "not observable": "○",
+    "not applicable": "–",
+}
 DECADES = 6  #: of the meter on each side of what is tolerated
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"  #: nothing may be fetched, whatever the page holds
 

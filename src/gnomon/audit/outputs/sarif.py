@@ -16,8 +16,12 @@ from gnomon.audit.report import AuditReport
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
 LEVEL: dict[Verdict, str] = {
-    "FAIL": "error", "by design": "note", "pass": "none", "not observable": "note", "not applicable": "note",
-}  # fmt: skip
+    "FAIL": "error",
+    "by design": "note",
+    "pass": "none",
+    "not observable": "note",
+    "not applicable": "note",
+}
 BROKEN: tuple[Verdict, ...] = ("FAIL", "by design")
 
 Json = dict[str, Any]
@@ -89,8 +93,9 @@ def _location(report: AuditReport) -> Json:
     file, _, line = str(report.about.get("defined", "")).rpartition(":")
     if file:
         location["physicalLocation"] = {
-            "artifactLocation": {"uri": quote(file)}, "region": {"startLine": int(line)},
-        }  # fmt: skip
+            "artifactLocation": {"uri": quote(file)},
+            "region": {"startLine": int(line)},
+        }
     return location
 
 

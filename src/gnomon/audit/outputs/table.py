@@ -19,12 +19,12 @@ from gnomon.audit.target import OTHERS
 from gnomon.glossary import Words, translate, words
 
 CODES: dict[Verdict, str] = {
-    "FAIL": "1;31",
+    "FAIL": "1;31",  # ANSI colours
     "pass": "32",
     "by design": "36",
     "not observable": "33",
     "not applicable": "2",
-}  # fmt: skip  of ANSI colours
+}
 VERDICT, NUMBER, GAP = 14, 13, "  "  # widths of columns
 INDENT = "    "
 
@@ -47,9 +47,7 @@ def text_table(report: AuditReport, width: int = 100, colour: bool = False, lang
 
 def _head(report: AuditReport, width: int, colour: bool, w: Words) -> list[str]:
     """What was audited, and how."""
-    said = ", ".join(
-        f"{translate(name, w.lang)} {translate(value, w.lang)}" for name, value in report.about.items()
-    )  # fmt: skip
+    said = ", ".join(f"{translate(name, w.lang)} {translate(x, w.lang)}" for name, x in report.about.items())
     title = textwrap.wrap(w("title", target=report.target), width)
     return [*(_paint(line, "1", colour) for line in title), *_wrap(said, width, INDENT)]
 

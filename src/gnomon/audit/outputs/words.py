@@ -38,10 +38,13 @@ def name(found: Finding, w: Words = ENGLISH) -> str:
 def details(found: Finding, w: Words = ENGLISH) -> list[tuple[str, str]]:
     """What there is to say about a broken law, by name: error, where, smallest input, cause or hint, source, link."""
     said = [
-        ("error", size(found, w)), ("where", translate(found.where, w.lang)), ("smallest", found.smallest),
-        ("reason" if found.verdict == "by design" else "hint", _note(found, w)), ("behind", found.source),
+        ("error", size(found, w)),
+        ("where", translate(found.where, w.lang)),
+        ("smallest", found.smallest),
+        ("reason" if found.verdict == "by design" else "hint", _note(found, w)),
+        ("behind", found.source),
         ("said_at", found.link),
-    ]  # fmt: skip
+    ]
     return [(w(key), text) for key, text in said if text]
 
 

@@ -143,7 +143,10 @@ def t5(s: SmallModel) -> list[Pair]:
 
 
 FORMULAS: dict[str, Callable[[SmallModel], list[Pair]]] = {
-    "sinusoidal": sinusoidal, "rope": rope, "alibi": alibi, "t5": t5,
-}  # fmt: skip
+    "sinusoidal": sinusoidal,
+    "rope": rope,
+    "alibi": alibi,
+    "t5": t5,
+}
 
 __all__ = ["FORMULAS"]
