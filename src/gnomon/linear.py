@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from gnomon import native
+from gnomon.native.program import Recorded
 from gnomon.shapes import Float
 from gnomon.stored import Stored, matrix
 
@@ -24,6 +25,8 @@ _onednn = torch.ops.mkldnn._linear_pointwise if torch.backends.mkldnn.is_availab
 
 def linear(x: Float, weight: Tensor | Stored, bias: Float | None = None) -> Float:
     """x (..., C) W^T + b, (..., out): what `torch.nn.functional.linear` means. Of half precision sums are float32."""
+    if isinstance(x, Recorded):
+        return x.times(weight, bias)
     if isinstance(weight, Stored):
         y = weight.product(x, bias)
         return many_rows(x, matrix(weight).to(x.dtype), bias) if y is None else y

@@ -256,6 +256,11 @@ def watch() -> Iterator[list[str]]:
         _watched.reset(token)
 
 
+def watched() -> bool:
+    """Whether somebody notes which kernels run."""
+    return _watched.get() is not None
+
+
 def _of_one_width(*given: Float) -> list[Float]:
     """Queries, keys and values with columns of 0 up to the widest, which change nothing: where values have another
     width, torch leaves its fused kernels and stores T x S scores."""
@@ -268,4 +273,4 @@ def _zero_padding(x: Float, at: Layout) -> Float:
     return x if at.doc is None else x.masked_fill(~at.real[:, None, :, None], 0.0)
 
 
-__all__ = ["KERNELS", "NOTHING", "attend", "attention", "check_built", "choose", "limitation", "watch"]
+__all__ = ["KERNELS", "NOTHING", "attend", "attention", "check_built", "choose", "limitation", "watch", "watched"]

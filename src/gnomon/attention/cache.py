@@ -8,7 +8,7 @@ Keys enter already rotated. Three kinds, one meaning: attending over the cache e
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Self
 
 import torch
@@ -71,6 +71,11 @@ class Cache(ABC):
     def update_state(self, layer: int, state: Float) -> Float:
         """The same for the states (B, N, T, W) of an encoding that keeps some of each token."""
 
+    def rooms(self, layer: int) -> tuple[Float, Float] | None:
+        """Where this layer's keys and values lie, (B, K, at least as many slots as `extend` laid out, C), to be written
+        in place of `update`; None where this kind of cache keeps them otherwise. Only without gradients."""
+        return None
+
     def states_of(self, layer: int) -> tuple[Float, Layout] | None:
         """The states (B, N, S, W) that this layer's encoding keeps of the committed tokens, and where these sit."""
         return None if self.at is None or layer not in self.state else (self.state[layer][:, :, : len(self)], self.at)
@@ -80,6 +85,10 @@ class Cache(ABC):
         if layer not in self._recalled:
             self._recalled[layer] = make()
         return self._recalled[layer]
+
+    def recalled(self, layer: int) -> tuple[Float, Float] | None:
+        """The same, where they were made already."""
+        return self._recalled.get(layer)
 
     def tables(self, layer: int, make: Callable[[], Tables]) -> Tables:
         """What this layer makes of its encoding's tables, by weights that stay while tokens are held: made once."""
@@ -165,17 +174,66 @@ class Cache(ABC):
         self.state = {layer: x[:, :, :n] for layer, x in self.state.items() if n}
 
 
+@dataclass
+class _Room:
+    """Keys and values (B, K, capacity, C), of which `filled` slots are somebody's."""
+
+    k: Float
+    v: Float
+    filled: int
+
+
+def _writable(x: Float) -> bool:
+    """Whether this may be written in place: what was made in inference mode only there."""
+    return torch.is_inference_mode_enabled() or not x.is_inference()
+
+
 class GrowingCache(Cache):
-    """Appends, with a copy at each step; no limit but memory."""
+    """Appends; no limit but memory. Without gradients tokens are written behind those held, into room that is made
+    for a third as many more at a time; with gradients each step copies."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rooms: dict[int, _Room] = {}
 
     def fresh(self) -> "GrowingCache":
         return GrowingCache()._sharing(self)
 
     def update(self, layer: int, k: Float, v: Float) -> tuple[Float, Float]:
         if layer in self.k:
-            k, v = torch.cat([self.k[layer], k], 2), torch.cat([self.v[layer], v], 2)
+            if torch.is_grad_enabled() or torch.compiler.is_compiling():
+                k, v = torch.cat([self.k[layer], k], 2), torch.cat([self.v[layer], v], 2)
+            else:
+                n, room = len(self), self._room(layer, k.shape[2])
+                room.k[:, :, n : room.filled], room.v[:, :, n : room.filled] = k, v
+                k, v = room.k[:, :, : room.filled], room.v[:, :, : room.filled]
         self._fresh[layer] = (k, v)
         return k, v
+
+    def rooms(self, layer: int) -> tuple[Float, Float] | None:
+        if layer not in self.k or self._next is None:
+            return None
+        room = self._room(layer, self._next.shape[1] - len(self))
+        self._fresh[layer] = (room.k[:, :, : room.filled], room.v[:, :, : room.filled])
+        return room.k, room.v
+
+    def _room(self, layer: int, more: int) -> "_Room":
+        """Where this layer's tokens lie and `more` can follow. Another cache that was copied from this one may have
+        written behind them: then they move."""
+        n, room, k, v = len(self), self._rooms.get(layer), self.k[layer], self.v[layer]
+        lies = room is not None and room.k.data_ptr() == k.data_ptr() and room.v.data_ptr() == v.data_ptr()
+        if room is None or not lies or room.filled != n or room.k.shape[2] < n + more or not _writable(room.k):
+            capacity = n + more + max(32, n // 3)
+            new_k, new_v = (x.new_empty(*x.shape[:2], capacity, x.shape[3]) for x in (k, v))
+            room = _Room(new_k, new_v, n)
+            room.k[:, :, :n], room.v[:, :, :n] = k, v
+            self._rooms[layer] = room
+        room.filled = n + more
+        return room
+
+    def reorder(self, index: Int) -> None:
+        super().reorder(index)
+        self._rooms = {}
 
     def update_state(self, layer: int, state: Float) -> Float:
         self._fresh_state[layer] = torch.cat([self.state[layer], state], 2) if layer in self.state else state
@@ -207,6 +265,12 @@ class PreallocatedCache(Cache):
 
     def update_state(self, layer: int, state: Float) -> Float:
         return self._write(self.state, layer, state)
+
+    def rooms(self, layer: int) -> tuple[Float, Float] | None:
+        k, v = self.k.get(layer), self.v.get(layer)
+        if k is None or v is None or not len(self) or not k.shape[2] == v.shape[2] == self.capacity:
+            return None
+        return (k, v) if _writable(k) else None
 
     def _write(self, store: dict[int, Float], layer: int, x: Float) -> Float:
         """What this layer's room holds once x stands in it."""

@@ -5,6 +5,8 @@ x = x + cross(norm(x), memory)
 x = x + ffn(norm(x))
 """
 
+from collections.abc import Callable
+
 from torch import nn
 
 from gnomon.attention import Cache, CrossAttention, Memory, MultiHeadAttention
@@ -46,12 +48,18 @@ class DecoderBlock(nn.Module):
         memory: Memory,
     ) -> Float:
         """x (B, T, D) at `at`, attending to everything at `k_at` and to memory -> (B, T, D)."""
-        x = self.around_attention(x, lambda y: self.attention(y, position, tables, at, k_at, layer, cache, trace))
-        x = self.around_cross(x, lambda y: self.cross(y, at, memory, layer, cache, trace))
-        x = self.around_ffn(x, self.ffn)
+        x = self.add_sublayers(
+            x,
+            lambda y: self.attention(y, position, tables, at, k_at, layer, cache, trace),
+            lambda y: self.cross(y, at, memory, layer, cache, trace),
+        )
         if trace is not None:
             trace.add_hidden(x)
         return x
+
+    def add_sublayers(self, x: Float, attention: Callable[[Float], Float], cross: Callable[[Float], Float]) -> Float:
+        """The stream after the three sublayers, one after the other."""
+        return self.around_ffn(self.around_cross(self.around_attention(x, attention), cross), self.ffn)
 
 
 __all__ = ["DecoderBlock"]

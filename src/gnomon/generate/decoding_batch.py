@@ -57,19 +57,28 @@ class DecodingBatch:
 
     def read(self, rows: Sequence[Sequence[int]]) -> Float:
         """Read these tokens of each row still going; logits (B', V) of what follows them."""
-        return self.logits(self.hidden(rows)[:, -1:])[:, 0]
+        with evaluation_mode(self.model):
+            return self._logits(self._hidden(rows)[:, -1:])[:, 0]
 
     def hidden(self, rows: Sequence[Sequence[int]]) -> Float:
         """Read these tokens of each row still going, which may be none; hidden states (B', T, D), each row's own in
         the last columns: padding is on the left."""
+        with evaluation_mode(self.model):
+            return self._hidden(rows)
+
+    def _hidden(self, rows: Sequence[Sequence[int]]) -> Float:
         ids, mask = self._padded(rows)
-        with torch.no_grad(), evaluation_mode(self.model):
+        with torch.no_grad():
             h = self.model.hidden(ids, self._place(mask), self.cache)
         return h if len(self.going) == self.B else h[self._index(self.going)]
 
     def logits(self, h: Float) -> Float:
         """Hidden states (B', T, D) -> logits (B', T, V), float32 or wider."""
-        with torch.no_grad(), evaluation_mode(self.model):
+        with evaluation_mode(self.model):
+            return self._logits(h)
+
+    def _logits(self, h: Float) -> Float:
+        with torch.no_grad():
             logits = self.model.head(h)
         return logits.to(position_dtype(logits.dtype))
 
@@ -153,7 +162,7 @@ class DecodingBatch:
 @contextmanager
 def evaluation_mode(model: LanguageModel | nn.Module) -> Iterator[None]:
     """All parts of the model in evaluation mode; afterwards each is in the mode it was in."""
-    training = [part for part in model.modules() if part.training]
+    training = _in_training(model)
     for part in training:
         part.training = False
     try:
@@ -161,6 +170,17 @@ def evaluation_mode(model: LanguageModel | nn.Module) -> Iterator[None]:
     finally:
         for part in training:
             part.training = True
+
+
+def _in_training(model: LanguageModel | nn.Module) -> list[nn.Module]:
+    """The parts that are in training mode. It is asked at every step, and `modules()` takes a millisecond of it."""
+    if not isinstance(model, nn.Module):
+        return [part for part in model.modules() if part.training]
+    parts: list[nn.Module | None] = [model]
+    for part in parts:  # which grows
+        if part is not None and part._modules:
+            parts.extend(part._modules.values())
+    return [part for part in parts if part is not None and part.training]
 
 
 __all__ = ["CacheKind", "DecodingBatch", "evaluation_mode"]

@@ -27,6 +27,7 @@ from gnomon.blocks.residual import AroundSettings
 from gnomon.errors import BadValue
 from gnomon.layout import Layout
 from gnomon.models.config import ModelConfig
+from gnomon.models.step import step
 from gnomon.norm import build_norm
 from gnomon.positions import PositionEncoding, Spec
 from gnomon.settings import values_of
@@ -70,6 +71,11 @@ class Stack(nn.Module):
         if k_at is at and not torch.compiler.is_compiling():
             at = k_at = replace(at, notes={})  # of what all layers make of it alike
         tables = [position.prepare_for(at, k_at, x.dtype) for position in self.encodings()]
+        if cache is not None and trace is None:
+            by = dict(zip(map(id, self.encodings()), tables, strict=True))
+            y = step(self, self._layers, x, at, k_at, cache, by, memory)
+            if y is not None:
+                return y
         beside = () if memory is None else (memory,)
         again = self.gradient_checkpointing and self.training and cache is None and trace is None  # Chen et al. 2016
         for layer, n in enumerate(self._of_layer):
@@ -78,6 +84,10 @@ class Stack(nn.Module):
             arguments = (x, self.positions[n], here, at, k_at, layer, cache, trace, *beside)
             x = checkpoint(block, *arguments, use_reentrant=False) if again else block(*arguments)
         return self.norm(x)
+
+    def _layers(self) -> list[tuple[nn.Module, PositionEncoding]]:
+        """The block and the encoding of each layer."""
+        return [(self.blocks[self._block_of[n]], self.position_of(n)) for n in range(self.depth)]
 
     @property
     def depth(self) -> int:

@@ -21,8 +21,8 @@ from gnomon.native.build import LIBRARY
 from gnomon.shapes import Float
 
 Kind = Literal["float32", "float16", "bfloat16", "int8", "int4"]
-KINDS: dict[str, int] = {"float32": 0, "float16": 1, "int8": 2, "int4": 3, "bfloat16": 4}  #: as in products.c
-ABI = 2
+KINDS: dict[str, int] = {"float32": 0, "float16": 1, "int8": 2, "int4": 3, "bfloat16": 4}  #: as in products.h
+ABI = 3
 ROWS = {**dict.fromkeys(KINDS, 16), "float32": 8}  #: with more rows a large product is faster
 STORED_AS = {  #: the dtype of a matrix in each form; blocks are bytes
     "float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16, "int8": torch.uint8,
@@ -35,11 +35,13 @@ ALONE = 2**15  #: weights that one thread multiplies before another could begin
 
 @dataclass(frozen=True)
 class Library:
-    """The entrances of products.so, and of the OpenMP that PyTorch computes with (0 where there is none)."""
+    """The entrances of steps.so, and of the OpenMP that PyTorch computes with (0 where there is none)."""
 
     multiply: Any
+    steps: Any
     parallel: int
     rank: int
+    barrier: int
 
 
 def wanted() -> bool:
@@ -64,20 +66,29 @@ def library() -> Library | None:
     multiply, address, number = loaded.gnomon_product, ctypes.c_void_p, ctypes.c_int64
     multiply.argtypes = [*[address] * 4, *[number] * 3, *[ctypes.c_int] * 2, *[address] * 2]
     multiply.restype = None
-    return Library(multiply, *openmp())
+    steps = loaded.gnomon_steps
+    steps.argtypes = [address, number, address, number, ctypes.c_int, *[address] * 3]
+    steps.restype = None
+    return Library(multiply, steps, *_entrances())
 
 
 def openmp() -> tuple[int, int]:
+    """Where OpenMP begins a parallel region, and where it says which thread asks."""
+    return _entrances()[:2]
+
+
+def _entrances() -> tuple[int, int, int]:
     """Addresses in the OpenMP that is loaded already: its threads are PyTorch's, and a second pool would fight them."""
     for file in sorted((Path(torch.__file__).parent / "lib").glob("libgomp*")):
         try:
             loaded = ctypes.CDLL(str(file), mode=os.RTLD_NOLOAD | os.RTLD_LOCAL)
-            found = [ctypes.cast(f, ctypes.c_void_p).value for f in (loaded.GOMP_parallel, loaded.omp_get_thread_num)]
+            functions = (loaded.GOMP_parallel, loaded.omp_get_thread_num, loaded.GOMP_barrier)
         except (OSError, AttributeError):
             continue
-        if found[0] and found[1]:
-            return found[0], found[1]
-    return 0, 0
+        parallel, rank, barrier = (ctypes.cast(f, ctypes.c_void_p).value or 0 for f in functions)
+        if parallel and rank and barrier:
+            return parallel, rank, barrier
+    return 0, 0, 0
 
 
 def product(x: Float, weight: Tensor, bias: Float | None, out: int, kind: Kind = "float32") -> Float | None:

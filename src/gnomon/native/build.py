@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
-LIBRARY = HERE / "products.so"
+LIBRARY = HERE / "steps.so"
 FLASH = HERE / "flash.so"
 
 

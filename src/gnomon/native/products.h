@@ -1,4 +1,4 @@
-/* Products of a weight matrix with a few rows, and the rotation of pairs: what a decoding step spends its time on.
+/* Products of a weight matrix with a few rows: what a decoding step spends its time on. steps.c includes this file.
 
    y[r, o] = sum_i x[r, i] w[o, i]          x, y float32; w float32, float16, bfloat16 or blocks of 32 as GGUF
                                          stores them
@@ -214,7 +214,7 @@ AVX2 static void dot_avx2(const job_t *job, int64_t from, int64_t to) {
 
 static int vectors = 0; /* whether the vector instructions above are there and wanted */
 
-int gnomon_abi(void) { return 2; } /* raised with every change of an entrance; __init__.py asks for it */
+int gnomon_abi(void) { return 3; } /* raised with every change of an entrance; __init__.py asks for it */
 
 int gnomon_vectors(int wanted) {
 #ifdef X86
@@ -224,10 +224,7 @@ int gnomon_vectors(int wanted) {
     return vectors;
 }
 
-static void share(void *data) {
-    const job_t *job = data;
-    int64_t me = job->threads > 1 ? job->rank() : 0;
-    int64_t from = job->out * me / job->threads, to = job->out * (me + 1) / job->threads;
+static void outputs(const job_t *job, int64_t from, int64_t to) {
 #ifdef X86
     if (vectors) {
         dot_avx2(job, from, to);
@@ -237,6 +234,12 @@ static void share(void *data) {
     for (int64_t o = from; o < to; o++)
         for (int64_t first = 0; first < job->rows; first += ROWS)
             dot_plain(job, o, first, job->rows - first < ROWS ? job->rows - first : ROWS);
+}
+
+static void share(void *data) {
+    const job_t *job = data;
+    int64_t me = job->threads > 1 ? job->rank() : 0;
+    outputs(job, job->out * me / job->threads, job->out * (me + 1) / job->threads);
 }
 
 void gnomon_product(
