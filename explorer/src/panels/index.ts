@@ -5,6 +5,10 @@ import Biases from "./biases/Biases.svelte";
 import biases from "./biases/texts.json";
 import Flow from "./flow/Flow.svelte";
 import flow from "./flow/texts.json";
+import Generate from "./generate/Generate.svelte";
+import generate from "./generate/texts.json";
+import Order from "./order/Order.svelte";
+import order from "./order/texts.json";
 import Rotary from "./rotary/Rotary.svelte";
 import rotary from "./rotary/texts.json";
 import Sinusoid from "./sinusoid/Sinusoid.svelte";
@@ -23,4 +27,6 @@ export const PANELS: Entry[] = [
   entry("rotary", "group_encodings", Rotary, rotary),
   entry("biases", "group_encodings", Biases, biases),
   entry("flow", "group_model", Flow, flow),
+  entry("order", "group_model", Order, order),
+  entry("generate", "group_model", Generate, generate),
 ];

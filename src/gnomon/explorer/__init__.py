@@ -6,6 +6,8 @@ questions to this server: a question is a function of `questions`, found by its 
 """
 
 from gnomon.explorer import flow as _flow  # noqa: F401  questions register themselves
+from gnomon.explorer import order as _order  # noqa: F401
+from gnomon.explorer import write as _write  # noqa: F401
 from gnomon.explorer.app import explorer
 from gnomon.explorer.serve import Served, serve
 from gnomon.explorer.shelf import Shelf, included

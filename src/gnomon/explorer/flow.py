@@ -88,8 +88,7 @@ class Read:
 @question
 def flow(model: Model, text: str, target: str = "", layer: int = 0, head: int = 0, side: Side = "writer") -> Answer:
     """A text through a model. head counts from 0; side: of an encoder-decoder, the one whose attention is shown."""
-    reader, writer = _read(model, text, target, layer)
-    shown = reader if side == "reader" and reader is not None else writer
+    reader, writer, shown = _sides(model, text, target, layer, side)
     trace, layer = shown.trace, shown.trace.layer
     heads = len(trace.attention[layer])
     if not 0 <= head < heads:
@@ -127,8 +126,7 @@ def vector(
     """The numbers (D,) of one token at one stage of its way."""
     if stage not in get_args(Stage):
         raise unknown("stage", stage, get_args(Stage))
-    reader, writer = _read(model, text, target, layer)
-    shown = reader if side == "reader" and reader is not None else writer
+    _, _, shown = _sides(model, text, target, layer, side)
     trace, layer = shown.trace, shown.trace.layer
     if not 0 <= token < len(shown.ids):
         raise BadValue(f"there are tokens 0 to {len(shown.ids) - 1}, got {token}")
@@ -144,6 +142,14 @@ def vector(
     if found is None:
         raise BadValue("no position is added at the input of this model")
     return {"stage": stage, "values": found.flatten(0, -2)[token].float()}
+
+
+def _sides(model: Model, text: str, target: str, layer: int, side: str) -> tuple[Read | None, Read, Read]:
+    """Encoder and decoder, or the only stack, and the one that is looked at."""
+    if side not in get_args(Side):
+        raise unknown("side", side, get_args(Side))
+    reader, writer = _read(model, text, target, layer)
+    return reader, writer, reader if side == "reader" and reader is not None else writer
 
 
 def _read(model: Model, text: str, target: str, layer: int) -> tuple[Read | None, Read]:
