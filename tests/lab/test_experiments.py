@@ -195,7 +195,7 @@ def test_text_that_is_too_short_is_refused_before_anything_is_trained(settings, 
 
 def test_a_folder_holds_one_experiment(settings, corpus, folder, report):
     with pytest.raises(BadValue, match="train.steps 4 there, 5 here"):
-        experiment(replace(settings, train=replace(settings.train, steps=5)), corpus, folder, resume=True)
+        experiment(replace(settings, train=replace(settings.train, steps=5)), corpus, folder)
     with pytest.raises(BadValue, match="corpus"):
         experiment(settings, Corpus(corpus.documents[:-1], "fewer"), folder)
     assert holds_another(folder, replace(settings, train_length=12))

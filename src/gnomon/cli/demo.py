@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from gnomon.cli.experiments import as_typed, free_folder, names, perform, show
+from gnomon.cli.experiments import How, as_typed, free_folder, names, perform, show
 from gnomon.cli.options import import_arguments, import_option, json_option, lang_option, quiet_option, seed_option
 from gnomon.cli.output import print_json
 from gnomon.glossary import words
@@ -46,7 +46,7 @@ def command(
     `gnomon lab` does the same with text, encodings and settings of your own.
     """
     from gnomon.data import Corpus
-    from gnomon.lab import LabSettings
+    from gnomon.lab import LabReport, LabSettings
     from gnomon.lab.samples import best_model, write
     from gnomon.lab.summary import list_encodings
 
@@ -59,7 +59,11 @@ def command(
         settings = replace(settings, train=replace(settings.train, steps=steps))
     folder = output or free_folder("demo", settings)
     silent = quiet or as_json
-    report = perform(settings, Corpus.open("stdlib"), folder, workers, resume, silent, lang)
+    found = perform(
+        settings, Corpus.open("stdlib"), folder, How(workers=workers, resume=resume, quiet=silent, lang=lang)
+    )
+    assert isinstance(found, LabReport)  # of one size and one training length
+    report = found
     report = replace(report, sample=write(report, folder, PROMPT))
     report.save(folder, lang)
     if as_json:

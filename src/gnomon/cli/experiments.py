@@ -4,6 +4,7 @@ import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,8 @@ from gnomon.glossary import Words, words
 if TYPE_CHECKING:
     from gnomon.data import Corpus
     from gnomon.lab import LabReport, LabSettings
+    from gnomon.lab.grid import Grid, LeftOut
+    from gnomon.lab.grid_report import GridReport
     from gnomon.lab.prepare import Lab
 
 
@@ -43,33 +46,56 @@ def free_folder(name: str, settings: "LabSettings") -> Path:
     return next(folder for folder in chain([first], numbered) if not holds_another(folder, settings))
 
 
+@dataclass(frozen=True)
+class How:
+    """How an experiment runs: nothing of it changes a number."""
+
+    executor: str = "processes"
+    workers: int | None = None
+    resume: bool = False
+    quiet: bool = False
+    lang: str = "en"
+
+
 def perform(
-    settings: "LabSettings", corpus: "Corpus", folder: Path, workers: int | None, resume: bool, quiet: bool, lang: str
-) -> "LabReport":
-    """Prepare the experiment, say what will happen, do it; meanwhile nobody else writes into the folder."""
+    settings: "LabSettings", corpus: "Corpus", folder: Path, how: How, left_out: "LeftOut" = ()
+) -> "LabReport | GridReport":
+    """Prepare the grid, say what will happen, do it; meanwhile nobody else writes into the folder."""
     from gnomon.data import lock_folder
     from gnomon.lab.executor_choice import executor_for
-    from gnomon.lab.experiments import perform
-    from gnomon.lab.prepare import prepare
+    from gnomon.lab.grid import perform, prepare_grid
 
-    w, executor = words("lab", lang), executor_for("processes", workers, settings.device)
+    w, executor = words("lab", how.lang), executor_for(how.executor, how.workers, settings.device)
+    imported = imported_modules(click.get_current_context())
     with lock_folder(folder):
-        lab = prepare(settings, corpus, folder, quiet, imported_modules(click.get_current_context()))
-        if not quiet:
-            click.echo(_plan(lab, executor.workers_for(lab.cells()), w), err=True)
+        grid = prepare_grid(settings, corpus, folder, how.quiet, imported, how.resume, left_out)
+        if not how.quiet:
+            click.echo(_plan(grid, executor.workers_for(grid.cells()), how.lang), err=True)
         with _explain_interrupt(folder, w):
-            return perform(lab, executor, resume, quiet, lang)
+            return perform(grid, executor, how.resume, how.quiet, how.lang)
 
 
-def _plan(lab: "Lab", workers: int, w: Words) -> str:
-    from gnomon.lab.budget import estimate, seconds_per_step
+def _plan(grid: "Grid", workers: int, lang: str) -> str:
+    from gnomon.lab.budget import estimate
+
+    w, cells = words("lab", lang), words("grid", lang)
+    lines = [line for lab in grid.labs[:1] for line in _about_text(lab, workers, w)]
+    if grid.exact or len(grid.labs) > 1:
+        lines.append(cells("plan_grid", count=len(grid.cells()), panels=len(grid.labs), tasks=len(grid.exact)))
+    if grid.left_out:
+        lines.append(cells("left_out", what="; ".join(cells(key, **fields) for key, fields in grid.left_out)))
+    if grid.labs:
+        one, seconds = estimate(grid.labs, workers)
+        lines.append(w("plan_time", time=_time(seconds, w), first=_time(one, w)))
+    return "".join(f"{line}\n" for line in [*lines, w("plan_end", folder=grid.folder)])
+
+
+def _about_text(lab: "Lab", workers: int, w: Words) -> list[str]:
     from gnomon.lab.summary import list_encodings
 
     s, corpus = lab.settings, lab.about
     trials = s.trials()
     tokens = s.train.steps * s.train.batch_size * s.train_length
-    step = seconds_per_step(s, lab.tokenizer.vocab_size)
-    one, seconds = estimate(s, workers, step, lab.targets.tokens_read(s.lengths))
     names = list_encodings(dict.fromkeys(trial.label for trial in trials), w)
     text = {
         "name": corpus["name"],
@@ -78,14 +104,11 @@ def _plan(lab: "Lab", workers: int, w: Words) -> str:
         "held": corpus["held out"]["documents"],
         "sha256": corpus["sha256"][:12],
     }
-    lines = [
+    return [
         w("plan_models", count=len(trials), layers=s.model.n_layers, width=s.model.d_model, names=names),
         w("plan_text", **text),
         w("plan_training", tokens=tokens, trained=s.train_length, workers=workers, longest=s.lengths[-1]),
-        w("plan_time", time=_time(seconds, w), first=_time(one, w)),
-        w("plan_end", folder=lab.folder),
     ]
-    return "".join(f"{line}\n" for line in lines)
 
 
 def _time(seconds: float, w: Words) -> str:
@@ -104,7 +127,17 @@ def _explain_interrupt(folder: Path, w: Words) -> Iterator[None]:
         raise
 
 
-def show(report: "LabReport", folder: Path, quiet: bool, lang: str) -> None:
+@contextmanager
+def _explain_interrupt(folder: Path, w: Words) -> Iterator[None]:
+    """Tell a user who interrupts how to resume."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        click.echo(w("goes_on", folder=folder), err=True)
+        raise
+
+
+def show(report: "LabReport | GridReport", folder: Path, quiet: bool, lang: str) -> None:
     """Print the table, and where everything is."""
     click.echo(report.table(colour=sys.stdout.isatty(), lang=lang))
     if quiet:
@@ -117,7 +150,7 @@ def show(report: "LabReport", folder: Path, quiet: bool, lang: str) -> None:
         cores=machine["cores"],
         workers=machine["workers"],
         versions=versions,
-        seed=str(report.settings.seed),
+        seed=str(report.seed),
         seconds=report.about["seconds"]["total"],
     )
     click.echo(f"\n{about}")
@@ -129,4 +162,4 @@ def as_typed(path: Path) -> str:
     return shlex.quote(str(path))
 
 
-__all__ = ["as_typed", "free_folder", "names", "numbers", "perform", "show"]
+__all__ = ["How", "as_typed", "free_folder", "names", "numbers", "perform", "show"]

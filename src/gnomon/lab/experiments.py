@@ -5,7 +5,6 @@ in the same order, the same number of steps, the same held-out targets (see prot
 """
 
 import tempfile
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -15,17 +14,12 @@ from gnomon.data import lock_folder
 from gnomon.data.corpus import STDLIB
 from gnomon.embed.input import Combine
 from gnomon.errors import BadValue
-from gnomon.glossary import words
 from gnomon.lab.executor_choice import executor_for
-from gnomon.lab.executors import Executor, run_cells
-from gnomon.lab.live_table import LiveTable
-from gnomon.lab.machine import machine
-from gnomon.lab.prepare import Lab, Source, prepare
-from gnomon.lab.progress import Progress
-from gnomon.lab.report import LabReport, Measured, Swept, bits_of_targets, make_report
+from gnomon.lab.grid import perform, prepare_grid
+from gnomon.lab.grid_report import GridReport
+from gnomon.lab.prepare import Source
+from gnomon.lab.report import LabReport
 from gnomon.lab.settings import PUBLISHED, LabSettings, Recipe, Size, as_texts
-from gnomon.lab.store import Store
-from gnomon.lab.trial import TrialResult
 from gnomon.positions import Spec
 
 
@@ -39,6 +33,9 @@ def extrapolation(
     seed: int = 0,
     seeds: int = 1,
     combine: Sequence[Combine] = ("add",),
+    protocols: Sequence[str] = ("fixed",),
+    trained_at: Sequence[int] = (),
+    rates: Sequence[float] = (),
     model: Size | None = None,
     train: Recipe | None = None,
     folder: str | Path | None = None,
@@ -54,6 +51,9 @@ def extrapolation(
     steps         of training, for each model; other settings of training: `train`; the model's size: `model`
     seed, seeds   each encoding is trained from `seeds` seeds, beginning with `seed`
     combine       "add", "concat" or both: how encodings that act at the input meet the token vectors
+    protocols     "fixed", and besides it "windows" and "sliding"; see protocols.py
+    trained_at    multiples of the training length at which each is trained too, as a baseline
+    rates         learning rates to choose from for each encoding, in a sweep of its own
     folder        keeps the models and what was measured; without it only the report remains
     workers       processes that train at once; default: one per core, 1 is this process
     resume        take from `folder` what an interrupted call has finished
@@ -65,6 +65,9 @@ def extrapolation(
     settings = LabSettings(
         positions=as_texts(positions),
         combine=tuple(combine),
+        protocols=tuple(protocols),
+        trained_at=tuple(trained_at),
+        rates=tuple(rates),
         train_length=train_length,
         factors=tuple(factors),
         seed=seed,
@@ -83,75 +86,35 @@ def experiment(
     resume: bool = False,
     quiet: bool = True,
 ) -> LabReport:
-    """Run an experiment as its settings say; the other arguments are those of `extrapolation`."""
+    """Run an experiment of one panel as its settings say; the other arguments are those of `extrapolation`."""
+    found = run_grid(settings, corpus, folder, workers=workers, resume=resume, quiet=quiet)
+    if not isinstance(found, LabReport):
+        raise BadValue("these settings list several sizes, training lengths or tasks: use gn.lab.run_grid(settings)")
+    return found
+
+
+def run_grid(
+    settings: LabSettings,
+    corpus: Source = STDLIB,
+    folder: str | Path | None = None,
+    *,
+    workers: int | None = None,
+    executor: str = "processes",
+    resume: bool = False,
+    quiet: bool = True,
+) -> LabReport | GridReport:
+    """Run a grid as its settings say: encodings, tasks, sizes, training lengths and seeds.
+
+    executor   "serial", "processes", "ray" or "ray://HOST:PORT"
+
+    The other arguments are those of `extrapolation`. A LabReport where it is one size and one training length on text.
+    """
     with ExitStack() as stack:
         if folder is None:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="gnomon-lab-"))
         stack.enter_context(lock_folder(folder))
-        return perform(
-            prepare(settings, corpus, Path(folder), quiet),
-            executor_for("processes", workers, settings.device),
-            resume,
-            quiet,
-        )
+        grid = prepare_grid(settings, corpus, Path(folder), quiet, resume=resume)
+        return perform(grid, executor_for(executor, workers, settings.device), resume, quiet)
 
 
-def perform(lab: Lab, executor: Executor, resume: bool = False, quiet: bool = True, lang: str = "en") -> LabReport:
-    """Train and measure what is left to do of a prepared experiment, and report on all of it.
-
-    lang: of what is said on the way
-    """
-    began = time.perf_counter()
-    store = Store(lab.folder)
-    with Progress(quiet) as progress:
-        lab, sweep = with_best_rates(lab, store, executor, progress, resume)
-        cells, baselines = lab.cells(), lab.baselines()
-        table = LiveTable(lab, words("lab", lang))
-        reused = [cell.label for cell in cells if resume and store.find(cell) is not None]
-        if reused:
-            progress.say(table.taken(reused))
-        progress.say("\n".join(table.heading))
-        found: dict[str, TrialResult] = {}
-        shown = {cell.key for cell in cells}
-        for done in run_cells([*cells, *baselines.values()], store, executor, progress, resume):
-            result = found[done.cell.key] = TrialResult.from_result(done.result)
-            if done.cell.key in shown:
-                progress.say(table.line(result))
-    spent = time.perf_counter() - began
-    workers = executor.workers_for(cells)
-    about = {
-        "corpus": lab.about,
-        "machine": {**machine(), "workers": workers, "threads per worker": lab.settings.threads},
-        "seconds": {"prepare": lab.seconds, "train and measure": spent, "total": lab.seconds + spent},
-        "reused": reused,
-    }
-    measured = Measured([found[cell.key] for cell in cells], {key: found[c.key] for key, c in baselines.items()}, sweep)
-    return make_report(lab.settings, measured, lab.targets, lab.trigram, about)
-
-
-def with_best_rates(
-    lab: Lab, store: Store, executor: Executor, progress: Progress, resume: bool
-) -> tuple[Lab, list[Swept]]:
-    """The same with the learning rate that was best for each encoding, and what the sweep found; unchanged where
-    the settings list no rates."""
-    cells = lab.sweep()
-    if not cells:
-        return lab, []
-    found = {
-        done.cell.key: done.result["nats"]
-        for done in run_cells(list(cells.values()), store, executor, progress, resume)
-    }
-    bits = {key: bits_of_targets(lab.targets, found[cell.key]) for key, cell in cells.items()}
-    swept, best = [], {}
-    for text in lab.settings.positions:
-        mine = {rate: bits[text, rate] for rate in lab.settings.rates}
-        finite = {rate: value for rate, value in mine.items() if value is not None}
-        if not finite:
-            raise BadValue(f"no learning rate of {sorted(mine)} trains {text} without overflow: give lower ones")
-        best[text] = min(finite, key=lambda rate: finite[rate])
-        swept += [Swept(text, rate, value, rate == best[text]) for rate, value in mine.items()]
-    train = replace(lab.settings.train, lr_of={**lab.settings.train.lr_of, **best})
-    return replace(lab, settings=replace(lab.settings, train=train)), swept
-
-
-__all__ = ["experiment", "extrapolation", "perform"]
+__all__ = ["experiment", "extrapolation", "run_grid"]

@@ -1,12 +1,20 @@
-"""The result as one HTML page that needs nothing else: no other file, no script, no other machine."""
+"""The result as one HTML page that needs nothing else: no other file, no other machine.
 
-from collections.abc import Callable, Sequence
+The answer comes first, then how sure it is, what it costs, and how it was measured.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from html import escape
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gnomon.glossary import Words, translate, words
 from gnomon.lab.analysis import FLAT, EncodingResult
+from gnomon.lab.bootstrap import Interval
+from gnomon.lab.evidence import claims, tables
+from gnomon.lab.exact.report import TaskTable
 from gnomon.lab.figures import NARROW, WIDE, by_position, colour_of, extrapolation, svg
 from gnomon.lab.report import LabReport
 from gnomon.lab.summary import comparison, facts, list_encodings, percents, summary, verdict, whole_percent
@@ -17,43 +25,127 @@ if TYPE_CHECKING:
 
 
 def page(report: LabReport, lang: str = "en") -> str:
-    """The page as text, in English, Spanish or Portuguese."""
+    """The page of one panel as text, in English, Spanish or Portuguese."""
     w, L, longest = words("lab", lang), report.settings.train_length, report.settings.lengths[-1]
     title = w("page_title", trained=L, longest=longest)
-    css = files("gnomon.lab").joinpath("page.css").read_text(encoding="utf-8")
-    parts = [
-        _tag("h1", title),
-        _tag("p", w("lead", count=len(report.rows), trained=L, longest=longest), "lead"),
-        f"<ul>{''.join(_tag('li', line) for line in summary(report, w))}</ul>",
-        _picture("curves", lambda size: extrapolation(report, size, lang), w("curves_caption", trained=L)),
-        _tag("h2", w("h_numbers")),
+    lead = _tag("p", w("lead", count=len(report.rows), trained=L, longest=longest), "lead")
+    return _document(title, [lead, *_panel(report, lang, ""), _tag("footer", w("footer"))], lang)
+
+
+def pages(panels: Sequence[LabReport], tasks: TaskTable | None, answers: Sequence[str], lang: str = "en") -> str:
+    """The page of several panels, one after another, and of tasks with exact answers."""
+    w = words("grid", lang)
+    title = w("grid_title", panels=len(panels) + (tasks is not None))
+    parts = [_list(answers)]
+    for n, report in enumerate(panels):
+        s = report.settings
+        name = w("panel", layers=s.model.n_layers, width=s.model.d_model, trained=s.train_length)
+        parts += [_tag("h1", name, "panel"), *_panel(report, lang, f"panel{n}-")]
+    if tasks is not None:
+        parts += [_tag("h1", w("tasks"), "panel"), _tag("pre", tasks.table(lang).strip())]
+    return _document(title, [*parts, _tag("footer", words("lab", lang)("footer"))], lang)
+
+
+def _document(title: str, parts: Sequence[str], lang: str) -> str:
+    css, script = (files("gnomon.lab").joinpath(f"page.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
+    return (
+        f'<!doctype html>\n<html lang="{lang}">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>\n{css}</style>\n</head>\n<body>\n<main>\n"
+        + "\n".join([_tag("h1", title), *parts])
+        + f"\n</main>\n<script>\n{script}</script>\n</body>\n</html>\n"
+    )
+
+
+def _panel(report: LabReport, lang: str, prefix: str) -> list[str]:
+    """The answer, how sure it is, what it costs, how it was measured."""
+    w, grid = words("lab", lang), words("grid", lang)
+    return [
+        _tag("h2", grid("answer")),
+        *_answer(report, w, prefix),
+        _tag("h2", grid("sure")),
+        _list(claims(report, grid)),
+        *_evidence(report, grid),
+        _tag("h3", w("h_each")),
+        *(_about(report, row, w) for row in report.sorted_rows()),
+        _tag("h2", grid("cost")),
+        *_costs(report, w, grid),
+        _tag("h2", grid("measured")),
+        *(_tag("p", text) for text in _method(report, w)),
+        _facts(report, w),
+        *_sample(report, w),
+    ]
+
+
+def _answer(report: LabReport, w: Words, prefix: str) -> list[str]:
+    L, longest = report.settings.train_length, report.settings.lengths[-1]
+    return [
+        _list(summary(report, w)),
+        _live(
+            report,
+            _picture(f"{prefix}curves", lambda s: extrapolation(report, s, w.lang), w("curves_caption", trained=L)),
+            w.lang,
+        ),
+        _tag("h3", w("h_numbers")),
         _tag("p", _numbers(report, w)),
         _bits_table(report, w),
         _tag("p", w("crop_note", trained=L), "note"),
-        _tag("h2", w("h_each")),
-        *(_about(report, row, w) for row in report.sorted_rows()),
-        _tag("h2", w("h_positions")),
+        _tag("h3", w("h_positions")),
         _picture(
-            "positions",
-            lambda size: by_position(report, size, lang),
+            f"{prefix}positions",
+            lambda s: by_position(report, s, w.lang),
             w("positions_caption", longest=longest, trained=L),
         ),
-        _tag("h2", w("h_costs")),
-        _table(costs(report, w)),
-        _tag("p", w("costs_note", trained=L, first=longest - L, last=longest - 1, flat=whole_percent(FLAT)), "note"),
-        *_sample(report, w),
-        _tag("h2", w("h_done")),
-        *(_tag("p", text) for text in _method(report, w)),
-        _facts(report, w),
-        _tag("footer", w("footer")),
     ]
+
+
+def _evidence(report: LabReport, w: Words) -> Iterator[str]:
+    for title, cells, notes in tables(report, w):
+        yield from (_tag("h3", title), _table(cells), *(_tag("p", note, "note") for note in notes))
+
+
+def _costs(report: LabReport, w: Words, grid: Words) -> list[str]:
+    L, longest = report.settings.train_length, report.settings.lengths[-1]
+    note = w("costs_note", trained=L, first=longest - L, last=longest - 1, flat=whole_percent(FLAT))
+    return [_table(costs(report, w)), _tag("p", f"{note} {grid('memory_note')}", "note")]
+
+
+def _live(report: LabReport, still: str, lang: str) -> str:
+    """The curves as a plot that answers when it is pointed at; without scripts the picture `still` remains."""
+    w = words("grid", lang)
+    data = json.dumps(_curves(report, w), ensure_ascii=False).replace("<", "\\u003c")
     return (
-        f'<!doctype html>\n<html lang="{w.lang}">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>\n{css}</style>\n</head>\n<body>\n<main>\n"
-        + "\n".join(parts)
-        + "\n</main>\n</body>\n</html>\n"
+        f"<figure class=live><div class=still>{still}</div><div class=tools><div class=names></div></div>"
+        f"<div class=stage><div class=plot></div><div class=tip hidden></div></div>"
+        f'{_tag("figcaption", w("explore"))}<script type="application/json">{data}</script></figure>'
     )
+
+
+def _curves(report: LabReport, w: Words) -> dict[str, Any]:
+    """What the script draws. With several seeds, medians and intervals over seeds; else those over documents."""
+    names = ["fixed", *report.rows[0].others]
+
+    def points(values: Sequence[Interval | None]) -> list[dict[str, float] | None]:
+        return [None if x is None else {k: round(v, 4) for k, v in asdict(x).items()} for x in values]
+
+    return {
+        "lengths": report.settings.lengths,
+        "written": [w.number(n) for n in report.settings.lengths],
+        "trigram": report.trigram.value,
+        "point": "." if w.lang == "en" else ",",
+        "axis": words("lab", w.lang)("curves_x"),
+        "choose": w("protocol"),
+        "protocols": [{"key": name, "name": w(name)} for name in names],
+        "lines": [
+            {
+                "label": row.label,
+                "colour": colour_of(report, row),
+                "fixed": points(row.median if report.settings.seeds > 1 else row.bits),
+                **{name: points(row.others[name]) for name in names[1:]},
+            }
+            for row in report.sorted_rows()
+        ],
+    }
 
 
 # ------------------------------------------------------------------ pieces of a page
@@ -70,6 +162,10 @@ def _picture(name: str, drawn_in: "Callable[[tuple[float, float]], Figure]", cap
         f'<div class={kind} role=img aria-label="{escape(caption)}">{text}</div>' for kind, text in shapes.items()
     )
     return f"<figure>{drawn}{_tag('figcaption', caption)}</figure>"
+
+
+def _list(lines: Sequence[str]) -> str:
+    return f"<ul>{''.join(_tag('li', line) for line in lines)}</ul>" if lines else ""
 
 
 def _table(cells: Sequence[Sequence[str]]) -> str:
@@ -118,7 +214,7 @@ def _bits(report: LabReport, row: EncodingResult, best: Sequence[str], w: Words)
 def _about(report: LabReport, row: EncodingResult, w: Words) -> str:
     """What is to be said about one encoding."""
     text = " ".join([verdict(report, row, w), *facts(report, row, w), *comparison(report, row, w)])
-    return f"<h3>{_dot(report, row)}{escape(row.label)} {_kind(row, w)}</h3>\n{_tag('p', text)}"
+    return f"<h4>{_dot(report, row)}{escape(row.label)} {_kind(row, w)}</h4>\n{_tag('p', text)}"
 
 
 def _sample(report: LabReport, w: Words) -> list[str]:
@@ -126,7 +222,7 @@ def _sample(report: LabReport, w: Words) -> list[str]:
         return []
     s = report.sample
     text = w("sample", prompt=s.prompt, label=list_encodings([s.label], w))
-    return [_tag("h2", w("h_sample")), _tag("p", text), _tag("pre", s.prompt + s.text)]
+    return [_tag("h3", w("h_sample")), _tag("p", text), _tag("pre", s.prompt + s.text)]
 
 
 def _method(report: LabReport, w: Words) -> list[str]:
@@ -175,4 +271,4 @@ def _facts(report: LabReport, w: Words) -> str:
     return "<dl>" + "".join(_tag("dt", key) + _tag("dd", value) for key, value in facts.items()) + "</dl>"
 
 
-__all__ = ["page"]
+__all__ = ["page", "pages"]

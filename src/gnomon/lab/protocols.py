@@ -92,6 +92,10 @@ class Targets:
         per_target = sum(n / self.stride(n) for n in (*lengths, lengths[0]))
         return round(self.n_tokens * per_target)
 
+    def tokens_in_windows(self, lengths: Sequence[int]) -> int:
+        """The same for the protocols that cut the whole windows."""
+        return len(self.windows) * self.longest * len(lengths)
+
     def stride(self, length: int) -> int:
         """How many targets are read off one window of `length` tokens: at most a quarter, so that each target has at
         least three quarters of the window in front of it, and the same at every length."""

@@ -96,6 +96,11 @@ class LabReport:
         return self.row(self.ranking[-1][0].label if self.ranking[-1] else self.ranking[0][0].label)
 
     @property
+    def seed(self) -> int:
+        """The first seed."""
+        return self.settings.seed
+
+    @property
     def few(self) -> bool:
         """Whether there are too few documents to settle an order."""
         return self.targets["documents"] < FEW

@@ -11,6 +11,7 @@ from gnomon.embed.input import Combine
 from gnomon.embed.table import Scale
 from gnomon.errors import BadValue, unknown
 from gnomon.glossary import synonyms
+from gnomon.lab.exact.tasks import exact_tasks
 from gnomon.norm import Norm
 from gnomon.positions import Spec
 from gnomon.positions.kinship import parameters
@@ -84,8 +85,11 @@ class LabSettings:
     trained_at: tuple[int, ...] = ()  # multiples of the training length at which each is trained too, as a baseline
     rates: tuple[float, ...] = ()  # learning rates to choose from for each encoding, in a sweep of its own
     sweep_steps: int | None = None  # of that sweep; a third of the steps by default
+    task_lengths: tuple[int, ...] = (10,)  # of tasks with exact answers: the longest question of training
+    task_steps: int | None = None  # of their training
     blocks: int = 2  # of targets at the end of each held-out document, each a quarter of the longest context
     device: str = "cpu"  # or cuda, mps, auto; on a processor several small models train at once
+    gpus: int = 1  # of each model's training; several run it under torchrun
     threads: int = 1  # of each model's training: the order of sums depends on it
     model: Size = field(default_factory=Size)
     train: Recipe = field(default_factory=Recipe)
@@ -93,9 +97,13 @@ class LabSettings:
     def __post_init__(self) -> None:
         listed = [standard_encodings() if text == ALL else (text,) for text in self.positions]
         object.__setattr__(self, "positions", tuple(dict.fromkeys(text for texts in listed for text in texts)))
-        for name, least in {"train_length": 4, "seeds": 1, "blocks": 1, "threads": 1}.items():
+        for name, least in {"train_length": 4, "seeds": 1, "blocks": 1, "threads": 1, "gpus": 1}.items():
             if getattr(self, name) < least:
                 raise BadValue(f"{name} must be at least {least}, got {getattr(self, name)}")
+        known = [TEXT, *exact_tasks()]
+        for task in self.tasks:
+            if task not in known:
+                raise unknown("task", task, known)
         for way in self.protocols:
             if way not in PROTOCOLS:
                 raise unknown("protocol", way, PROTOCOLS, synonyms())
@@ -166,7 +174,9 @@ class LabSettings:
         """One experiment for each size of model and training length: within it, encodings and seeds are comparable."""
         lengths = dict.fromkeys([self.train_length, *self.train_lengths])
         models = [size_of(text, self.model) for text in self.sizes] or [self.model]
-        alone = replace(self, train_lengths=(), sizes=(), tasks=(TEXT,))
+        alone = replace(self, train_lengths=(), sizes=(), tasks=(TEXT,), task_lengths=(), task_steps=None)
+        if TEXT not in self.tasks:
+            return []
         return [replace(alone, train_length=n, model=model) for model in models for n in lengths]
 
     def sweep(self) -> "dict[tuple[str, float], LabSettings]":
@@ -195,12 +205,29 @@ class LabSettings:
         """As JSON-ready data; `from_dict` brings it back."""
         return asdict(self)
 
+    def plain(self) -> "LabSettings":
+        """The same without the class of a preset, which only gives other defaults."""
+        return LabSettings(**vars(self))
+
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "LabSettings":
         """From such data."""
         plain: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
         plain |= {"model": Size(**data["model"]), "train": Recipe(**data["train"])}
         return cls(**plain)
+
+
+@dataclass(frozen=True)
+class StandardSettings(LabSettings):
+    """The standard experiment: what it takes to claim an order of encodings, in about half an hour on two cores."""
+
+    protocols: tuple[str, ...] = PROTOCOLS
+    trained_at: tuple[int, ...] = (4,)
+    rates: tuple[float, ...] = (3e-3, 6e-3, 1.2e-2)
+    seeds: int = 5
+
+
+PRESETS = {"quick": LabSettings, "standard": StandardSettings}
 
 
 @dataclass(frozen=True)
@@ -255,13 +282,18 @@ def as_texts(positions: Sequence[str | Spec]) -> tuple[str, ...]:
 
 __all__ = [
     "ALL",
+    "PRESETS",
+    "PROTOCOLS",
     "PUBLISHED",
+    "TEXT",
     "LabSettings",
     "Recipe",
     "Size",
+    "StandardSettings",
     "Trial",
     "as_texts",
     "parse_list",
+    "size_of",
     "split",
     "standard_encodings",
 ]

@@ -96,6 +96,11 @@ class TrialCell(Cell):
         return self.settings.threads
 
     @property
+    def n_gpus(self) -> int:
+        """As set."""
+        return self.settings.gpus
+
+    @property
     def on_gpu(self) -> bool:
         """Whether the device is one."""
         return resolve_device(self.settings.device).type == "cuda"
