@@ -127,16 +127,6 @@ def _explain_interrupt(folder: Path, w: Words) -> Iterator[None]:
         raise
 
 
-@contextmanager
-def _explain_interrupt(folder: Path, w: Words) -> Iterator[None]:
-    """Tell a user who interrupts how to resume."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        click.echo(w("goes_on", folder=folder), err=True)
-        raise
-
-
 def show(report: "LabReport | GridReport", folder: Path, quiet: bool, lang: str) -> None:
     """Print the table, and where everything is."""
     click.echo(report.table(colour=sys.stdout.isatty(), lang=lang))
