@@ -90,7 +90,7 @@ def test_a_mask_reads_time_and_not_coordinates():
 
 def test_rows_at_coordinates_of_their_own_are_not_alike():
     coords = torch.randint(9, (2, 4, 2))
-    assert Layout.dense(2, 4).at_coords(coords).kind == "custom"
+    assert Layout.dense(2, 4).at_coords(coords).kind == "placed"
     assert Layout.dense(2, 4).at_coords(coords[0]).kind == "dense"
     assert replace(Layout.packed([[2, 2]])).at_coords(coords[:1]).kind == "packed"
 

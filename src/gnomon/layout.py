@@ -16,7 +16,8 @@ from gnomon.errors import BadValue, must_be, wrong
 from gnomon.shapes import Bool, Int
 from gnomon.show import cells as shown_cells
 
-Kind = Literal["dense", "padded", "packed", "custom"]
+Kind = Literal["dense", "placed", "padded", "packed", "custom"]
+ORDERED = ("dense", "placed")  #: kinds of rows that are alike in time, without padding
 Positions = Int | int | float | Sequence[int | float] | Sequence[Sequence[int | float]]
 
 
@@ -30,7 +31,7 @@ class Layout:
             None means one document a row and no padding
     length  largest position + 1 of the token's own document, read only by methods whose table depends on length
     kind    known without looking at values, so that a kernel can be chosen: "dense" promises that all rows are
-            alike, without padding, and that pos and step each count up by one
+            alike, without padding, and that pos and step each count up by one; "placed" promises this of step alone
     coords  (B, T, A) of tokens that sit at several coordinates (row and column of a picture; time, row and column);
             None where every coordinate is the position, as of text. Encodings with axes read `axes(A)`
     newest, notes   of a cache during one forward: the last tokens, which look at these, and what layers make of both
@@ -144,7 +145,7 @@ class Layout:
         device = rng.device if rng is not None else None
         draw = torch.rand(batch, max, generator=rng, device=device).argsort(1)[:, :T].sort(1).values
         at = Layout.dense(batch, T, draw.device)
-        return replace(at, pos=draw, length=(draw[:, -1:] + 1).expand_as(draw), kind="custom")
+        return replace(at, pos=draw, length=(draw[:, -1:] + 1).expand_as(draw), kind="placed")
 
     @staticmethod
     def from_hf(attention_mask: Bool | None = None, position_ids: Int | None = None) -> "Layout":
@@ -192,7 +193,7 @@ class Layout:
         pos = pos if pos.is_floating_point() else pos.long()
         pos = pos.reshape(-1, pos.shape[-1] if pos.dim() else 1)
         step = torch.arange(pos.shape[1], device=pos.device).expand_as(pos)
-        return Layout(pos, step, None, (pos.amax(1, keepdim=True) + 1).expand_as(pos), "custom")
+        return Layout(pos, step, None, (pos.amax(1, keepdim=True) + 1).expand_as(pos), "placed")
 
     # ------------------------------------------------------------------ views
 
@@ -249,7 +250,7 @@ class Layout:
             raise wrong("coords", coords, expected)
         coords = (coords[None] if coords.dim() == 2 else coords).expand(B, -1, -1)
         if not moved:
-            return replace(self, coords=coords, kind=self.kind if alike else self._gapped())
+            return replace(self, coords=coords, kind="placed" if self.kind == "dense" and not alike else self.kind)
         pos = coords.amax(-1)
         top = pos.where(self.real, -1).amax(1, keepdim=True) + 1
         kind: Kind = "padded" if self.kind in ("dense", "padded") else self.kind
@@ -264,7 +265,7 @@ class Layout:
 
     def _gapped(self) -> Kind:
         """The kind of some of these tokens, where they may not follow one another."""
-        return "custom" if self.kind == "dense" else self.kind
+        return "custom" if self.kind in ORDERED else self.kind
 
     def to(self, device: torch.device | str) -> "Layout":
         """The same layout on another device."""
@@ -340,20 +341,19 @@ class Layout:
         pos = torch.where(mine, self.pos, -1).amax(1, keepdim=True) + ahead
         step = step.amax(1, keepdim=True) + ahead
         doc = None if doc is None else doc.expand_as(step)
-        return Layout(pos, step, doc, pos[:, -1:].expand_as(pos) + 1, "custom" if doc is None else self.kind)
+        return Layout(pos, step, doc, pos[:, -1:].expand_as(pos) + 1, self.kind)
 
     def cat(self, other: "Layout") -> "Layout":
-        """These tokens and then `other`'s, side by side in memory. Two dense layouts stay dense: the second must
-        continue the first (it does when it came from `then`)."""
+        """These tokens and then `other`'s, side by side in memory. Dense and placed ones must follow one another."""
         check_layouts(other=other)
         if self.kind == other.kind == "dense":
             pos = torch.cat([self.pos, other.pos], 1)
             same = self.step is self.pos and other.step is other.pos
             step = pos if same else torch.cat([self.step, other.step], 1)
             return Layout(pos, step, None, other.length[:, -1:].expand_as(pos), "dense", self._coords_and(other))
-        kind: Kind = other.kind if self.kind == other.kind else "custom"
-        if {self.kind, other.kind} <= {"dense", "padded"}:
-            kind = "padded"
+        pair: set[Kind] = {self.kind, other.kind}
+        mixed: Kind = "padded" if pair == {"dense", "padded"} else "placed" if pair == {"dense", "placed"} else "custom"
+        kind: Kind = other.kind if len(pair) == 1 else mixed
         doc = None
         if self.doc is not None or other.doc is not None:
             doc = torch.cat([torch.where(a.real, 0, -1) if a.doc is None else a.doc for a in (self, other)], 1)
@@ -447,4 +447,4 @@ def _unflatten(fields: Any, static: Any) -> Layout:
 
 register_pytree_node(Layout, _flatten, _unflatten)
 
-__all__ = ["Kind", "Layout", "Positions", "check_device", "check_layouts", "layout_of", "sees", "visible"]
+__all__ = ["ORDERED", "Kind", "Layout", "Positions", "check_device", "check_layouts", "layout_of", "sees", "visible"]

@@ -146,4 +146,4 @@ def test_half_precision_comes_back_in_half_precision():
 
 
 def test_every_kernel_that_runs_here_is_tried_somewhere_above():
-    assert ON_CPU == ["blocked", "causal", "content", "dense", "plain", "toeplitz"]
+    assert ON_CPU == ["blocked", "causal", "content", "dense", "ordered", "plain", "toeplitz"]

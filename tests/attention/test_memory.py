@@ -13,7 +13,8 @@ from torch.profiler import ProfilerActivity, profile
 
 import gnomon as gn
 from gnomon import Layout
-from gnomon.attention import attend, distances, kernels
+from gnomon.attention import attend, kernels, ordered, stretches
+from gnomon.positions import fire
 
 pytestmark = pytest.mark.slow
 
@@ -50,7 +51,9 @@ def forward_and_backward(position: str, kind: str, kernel: str | None = None) ->
 def test_no_kernel_holds_as_much_as_half_a_score_matrix(position, kind, monkeypatch):
     """With blocks of a 32nd of it. Its softmax and their gradients would take three times as much again."""
     monkeypatch.setattr(kernels, "BLOCK", H * T * T // 32)
-    monkeypatch.setattr(distances, "CACHED", H * T * T // 32)
+    monkeypatch.setattr(stretches, "CACHED", H * T * T // 32)
+    monkeypatch.setattr(ordered, "LEAST", 8)
+    monkeypatch.setattr(fire, "PART", T)  # of a network of 32 units; it does not grow with the text
     assert forward_and_backward(position, kind) < MATRIX / 2
 
 

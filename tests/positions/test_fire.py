@@ -7,7 +7,7 @@ import torch
 import gnomon as gn
 from gnomon.attention import attend, watch
 from gnomon.plots.biases import bias_by_distance
-from gnomon.positions.fire import FIRE, LEAST
+from gnomon.positions.fire import FIRE, LEAST, WIDTH, network, straightened
 
 PLACES = torch.tensor([[0, 3, 4, 7, 90, 256, 257, 131_071]])
 
@@ -50,6 +50,17 @@ def test_one_pair_is_one_entry_without_rows():
         torch.testing.assert_close(one, whole[h, i, j])
 
 
+def test_units_without_a_knee_are_one_line_however_far_ahead_a_prefix_looks():
+    """A token that sees ahead may meet more than all that it could look back on."""
+    fire = FIRE(2, threshold=4.0)
+    x = torch.tensor([0.0, 0.3, 0.99, 1.0, 2.5])
+    plain = torch.relu(fire.hidden[0] * x[:, None] + fire.hidden[1]) @ fire.weight.T + fire.shift
+    for top in (4, 5):
+        units, last = straightened(*fire.hidden, fire.weight, fire.shift, x[:top])
+        assert len(units) < WIDTH
+        torch.testing.assert_close(network(x[:top], units, last), plain[:top].T)
+
+
 def test_what_a_query_can_see_is_between_0_and_1_at_any_length():
     fire = FIRE(1, threshold=4.0)
     pos = torch.tensor([0, 1, 5, 2000, 131_071])
@@ -78,7 +89,7 @@ def test_its_bias_is_absolute_so_blocks_of_queries_compute_it():
             out = attend(q, k, v, fire, at, at, kernel=kernel)
         (out * cotangent).sum().backward()
         results.append([out, q.grad, k.grad, v.grad, *(p.grad.clone() for p in fire.parameters())])
-    assert ran == ["blocked"]
+    assert ran == ["ordered"]
     for want, got in zip(*results, strict=True):
         torch.testing.assert_close(got, want)
 

@@ -5,6 +5,7 @@ import torch
 
 import gnomon as gn
 from gnomon.attention import Content, attend, kernels
+from gnomon.positions.rows import gaps
 from gnomon.positions.shaw import Shaw
 
 
@@ -54,8 +55,8 @@ def test_without_vectors_of_values_only_scores_change():
 
 def test_what_is_farther_than_the_clip_is_one():
     at = gn.Layout.dense(1, 9)
-    assert Shaw(4, 2, clip=2).row(at, at)[0, 0, 8].tolist() == [0, 0, 0, 0, 0, 0, 0, 1, 2]
-    assert Shaw(4, 2, clip=2).row(at, at)[0, 0, 0].tolist() == [2, 3, 4, 4, 4, 4, 4, 4, 4]
+    assert Shaw(4, 2, clip=2).row(gaps(at, at))[0, 0, 8].tolist() == [0, 0, 0, 0, 0, 0, 0, 1, 2]
+    assert Shaw(4, 2, clip=2).row(gaps(at, at))[0, 0, 0].tolist() == [2, 3, 4, 4, 4, 4, 4, 4, 4]
 
 
 def test_gradients_in_blocks_reach_the_vectors_as_in_one_piece(monkeypatch):

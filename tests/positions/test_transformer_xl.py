@@ -66,4 +66,6 @@ def test_sinusoids_of_keys_are_computed_once_for_all_layers(monkeypatch):
     monkeypatch.setattr(transformer_xl, "angles", lambda pos, f: counted.append(pos) or frequencies.angles(pos, f))
     model = gn.DecoderOnly(11, 8, 3, 2, position="transformer-xl")
     model(torch.zeros(1, 5, dtype=torch.long))
-    assert len(counted) == 1 + 3  # keys once, queries in each layer
+    assert len(counted) == 1  # of all distances, as there are as many queries as a head is wide
+    model(torch.zeros(1, 3, dtype=torch.long))
+    assert len(counted) == 1 + 1 + 3  # of few queries: keys once, queries in each layer

@@ -12,8 +12,9 @@ from torch.nn import functional as F
 
 from gnomon.attention import distances, kernels
 from gnomon.attention.dense import AttentionSettings, Content, dense, share_heads
+from gnomon.attention.ordered import ordered
 from gnomon.errors import BadValue, must_be, unknown, wrong
-from gnomon.layout import Layout, check_layouts
+from gnomon.layout import ORDERED, Layout, check_layouts
 from gnomon.positions.base import NoPE, PositionEncoding
 from gnomon.settings import check_fields, help_text, sign
 from gnomon.shapes import Float
@@ -28,6 +29,7 @@ KERNELS: dict[str, Kernel] = {
     "plain": kernels.plain,
     "causal": kernels.causal,
     "toeplitz": distances.toeplitz,
+    "ordered": ordered,
     "flex": kernels.flex,
     "blocked": kernels.blocked,
 }
@@ -139,7 +141,7 @@ def _content(content: Content | None, position: PositionEncoding, at: Layout, k_
     """What the encoding reads besides queries and keys, without what padded slots may hold."""
     content = Content.of(position) if content is None else content
     q, k = (None if x is None else _zero_padding(x, where) for x, where in ((content.q, at), (content.k, k_at)))
-    return Content(content.tables, q, k)
+    return Content(content.tables, q, k, content.lag)
 
 
 def _check(q: Float, k: Float, v: Float, position: PositionEncoding | None) -> None:
@@ -193,11 +195,12 @@ def choose(position: PositionEncoding, at: Layout, k_at: Layout, settings: Atten
     1  the encoding acts in attention itself, or what is done to scores is no sum -> content (dense, in blocks)
     2  nothing is added and nothing hidden             -> plain;  only the future hidden, same tokens -> causal
     3  dense layouts, what is added depends on distance -> toeplitz (CPU), flex (CUDA)
-    4  everything else                                 -> flex (CUDA), blocked (elsewhere, one query, dropout)
+    4  time counts up by one, anything is added        -> ordered (CPU), flex (CUDA)
+    5  everything else                                 -> flex (CUDA), blocked (elsewhere, one query, dropout)
     """
     many = at.shape[1] > 1  # one query needs one row of mask, which is cheaper than preparing a fused kernel
     fast = ("plain", "causal", *(("toeplitz",) if device == "cpu" else ()))
-    rest = ("flex",) if device == "cuda" and many else ()
+    rest = {"cpu": ("ordered",), "cuda": ("flex",)}.get(device, ()) if many else ()
     holds = (name for name in (*fast, *rest, "blocked") if not limitation(name, position, at, k_at, settings))
     return next(holds, "content")
 
@@ -208,23 +211,25 @@ def limitation(kernel: str, position: PositionEncoding, at: Layout, k_at: Layout
     Told without looking at values, from the kinds of the layouts and the settings.
     """
     biased, both_dense = position.acts == "score", at.kind == k_at.kind == "dense"
+    both_ordered = at.kind in ORDERED and k_at.kind in ORDERED
     fused, unmasked = kernel not in ("dense", "content"), kernel in ("plain", "causal")
-    only_dense = unmasked or kernel == "toeplitz"
+    in_order = unmasked or kernel in ("toeplitz", "ordered")  # reads time, and positions only where it is biased
     last = at.shape[1] == 1 and at in (k_at, k_at.newest)  # one token, the last: nothing is after it
     near = last and settings.window is not None and k_at.shape[1] <= settings.window
     rules = (
         (fused and position.acts == "attention", f"the scores that {position.name} defines"),
         (fused and settings.softcap is not None, "a soft cap"),
         (fused and settings.sinks is not None, "sinks"),
-        (only_dense and not both_dense, "padding, packing or gaps: both layouts must be dense"),
+        (in_order and not both_ordered, "padding, packing or gaps: both layouts must be dense or placed"),
+        (kernel == "toeplitz" and biased and not both_dense, "positions that do not count up by one"),
         (unmasked and biased, f"the bias of {position.name}"),
         (unmasked and settings.window is not None and not near, "a window"),
         (kernel == "plain" and settings.causal and not last, "a causal mask"),
         (kernel == "causal" and not settings.causal, "attention to both sides"),
         (kernel == "causal" and at is not k_at, "queries and keys that are not one Layout"),
         (kernel == "toeplitz" and biased and not position.relative, f"the bias of {position.name}, which is absolute"),
-        (kernel == "toeplitz" and settings.window is not None and settings.sink_tokens > 0, "sink tokens"),
-        ((only_dense or kernel == "flex") and settings.dropout > 0, "dropout"),
+        (in_order and settings.window is not None and settings.sink_tokens > 0, "sink tokens"),
+        ((in_order or kernel == "flex") and settings.dropout > 0, "dropout"),
     )
     return "; ".join(words for broken, words in rules if broken)
 

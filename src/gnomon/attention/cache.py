@@ -15,7 +15,7 @@ import torch
 
 from gnomon.attention.memory import Memory
 from gnomon.errors import BadValue
-from gnomon.layout import Layout
+from gnomon.layout import ORDERED, Layout
 from gnomon.positions.base import Tables
 from gnomon.shapes import Bool, Float, Int
 
@@ -314,7 +314,7 @@ class RollingCache(Cache):
 
     def extend(self, at: Layout) -> Layout:
         whole, slots = super().extend(at), self.window + self.rollback + self.sink_tokens
-        if whole.shape[1] <= slots or (whole.kind == "dense" and not self.sink_tokens):
+        if whole.shape[1] <= slots or (whole.kind in ORDERED and not self.sink_tokens):
             self._newest = slice(-slots, None)
         else:
             worth = torch.where(whole.real, whole.step, -1)

@@ -59,11 +59,15 @@ class AttentionSettings(ScoreSettings):
 @dataclass(frozen=True, eq=False)
 class Content:
     """What an encoding that acts in attention reads besides queries and keys: the tables of its layer, and the states
-    (B, N, T, W) and (B, N, S, W) that it made of the tokens of either side."""
+    (B, N, T, W) and (B, N, S, W) that it made of the tokens of either side.
+
+    lag: how many keys follow that of the last query, where both sides count up by one in time; None: not known.
+    """
 
     tables: tuple[Float, ...] = ()
     q: Float | None = None
     k: Float | None = None
+    lag: int | None = None
 
     @classmethod
     def of(cls, position: PositionEncoding) -> "Content":
@@ -72,7 +76,7 @@ class Content:
 
     def to(self, dtype: torch.dtype) -> "Content":
         """The same with tables in this dtype; states are wide already."""
-        return Content(tuple(x.to(dtype) for x in self.tables), self.q, self.k)
+        return Content(tuple(x.to(dtype) for x in self.tables), self.q, self.k, self.lag)
 
 
 def dense(
@@ -90,7 +94,7 @@ def dense(
     p = weights(q, k, position, at, k_at, settings, content)
     with torch.autocast(q.device.type, enabled=False):
         p = F.dropout(p, settings.dropout)
-        return position.values(p, v.to(p.dtype), content.tables, at, k_at).to(v.dtype)
+        return position.values(p, v.to(p.dtype), content.tables, at, k_at, content.lag).to(v.dtype)
 
 
 def weights(
@@ -136,7 +140,8 @@ def _scores(
     content = (Content.of(position) if content is None else content).to(q.dtype)
     ok = visible(at, k_at, settings.causal, settings.window, settings.sink_tokens)
     with torch.autocast(q.device.type, enabled=False):
-        s = position.scores(Side(q, at, content.q), Side(k, k_at, content.k), content.tables, ok, settings.scale_of(q))
+        sides = Side(q, at, content.q, content.lag), Side(k, k_at, content.k)
+        s = position.scores(*sides, content.tables, ok, settings.scale_of(q))
         return (s if settings.softcap is None else settings.softcap * torch.tanh(s / settings.softcap)), ok
 
 

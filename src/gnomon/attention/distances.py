@@ -7,16 +7,16 @@ import torch
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
+from gnomon.attention import stretches
 from gnomon.attention.dense import AttentionSettings, share_heads
 from gnomon.attention.fused import fused_attention, memoize_small
+from gnomon.attention.stretches import Seen, weights_and_scores
 from gnomon.layout import Layout
 from gnomon.native import attention as native
 from gnomon.positions.base import PositionEncoding, position_dtype
 from gnomon.shapes import Float
 
-STRETCH = 512  #: queries that a fused kernel is given at once where they see different keys
 FEW = 16  #: queries below which a compiled kernel's preparations do not pay
-CACHED = 2**21  #: most numbers of a matrix that is passed over several times; 8 MiB of float32 stay near the processor
 
 
 def toeplitz(
@@ -31,7 +31,7 @@ def toeplitz(
     narrow = q.dtype
     q, k, v = (x.to(position_dtype(x.dtype)) for x in (q, k, v))
     by_distance = _shared_vector(position, at, k_at, settings, q.shape[1], q.dtype)
-    seen = _Seen(q.shape[2], k.shape[2], settings, at is k_at)
+    seen = Seen(q.shape[2], k.shape[2], settings, at is k_at)
     if by_distance.requires_grad and torch.is_grad_enabled():
         k, v = share_heads(k, q.shape[1]), share_heads(v, q.shape[1])
         out = _LearnedToeplitz.apply(q, k, v, by_distance, settings.scale_of(q), seen)  # type: ignore[no-untyped-call]
@@ -84,39 +84,18 @@ def _shared_vector(
     return memoize_small(k_at, at, key, distance_vector, position, at, k_at, settings, n_heads, dtype)
 
 
-class _Seen:
-    """Which keys a stretch of queries may see, told from lengths and settings."""
-
-    def __init__(self, T: int, S: int, settings: AttentionSettings, same: bool) -> None:
-        self.T, self.S, self.same = T, S, same
-        self.causal, self.window = settings.causal, settings.window
-
-    def keys(self, start: int, stop: int) -> slice:
-        """Of queries start..stop-1; all, where it is not known that query i sits where key i does."""
-        if not self.same:
-            return slice(0, self.S)
-        first = 0 if self.window is None else max(0, start - self.window + 1)
-        last = stop if self.causal else self.S if self.window is None else min(self.S, stop + self.window - 1)
-        return slice(first, last)
-
-    def stretches(self, rows: int) -> list[tuple[slice, slice]]:
-        """Queries in stretches of so many, and the keys of each."""
-        rows = rows if self.same and (self.causal or self.window is not None) else max(1, self.T)
-        ends = [(start, min(start + rows, self.T)) for start in range(0, self.T, rows)]
-        return [(slice(start, stop), self.keys(start, stop)) for start, stop in ends]
-
-    def matrix(self, by_distance: Float, queries: slice, keys: slice) -> Float:
-        """What is added to the scores of these queries, the last first, and keys: (H or 1, n, m), a view."""
-        first = self.T - queries.stop + keys.start  # the entry of the last of these queries and the first of these keys
-        N, n, m = by_distance.shape[1], queries.stop - queries.start, keys.stop - keys.start
-        return by_distance[:, first:].as_strided((by_distance.shape[0], n, m), (N, 1, 1))
+def _matrix(by_distance: Float, T: int, queries: slice, keys: slice) -> Float:
+    """What is added to the scores of these of T queries, the last first, and keys: (H or 1, n, m), a view."""
+    first = T - queries.stop + keys.start  # the entry of the last of these queries and the first of these keys
+    N, n, m = by_distance.shape[1], queries.stop - queries.start, keys.stop - keys.start
+    return by_distance[:, first:].as_strided((by_distance.shape[0], n, m), (N, 1, 1))
 
 
-def _attend_in_stretches(q: Float, k: Float, v: Float, by_distance: Float, scale: float, seen: _Seen) -> Float:
+def _attend_in_stretches(q: Float, k: Float, v: Float, by_distance: Float, scale: float, seen: Seen) -> Float:
     """The fused kernel, over one stretch of queries after another."""
     parts = []
-    for queries, keys in seen.stretches(STRETCH):
-        mask = seen.matrix(by_distance, queries, keys)[None]
+    for queries, keys in seen.stretches(stretches.STRETCH):
+        mask = _matrix(by_distance, seen.T, queries, keys)[None]
         here = (q[:, :, queries].flip(2), k[:, :, keys], v[:, :, keys])
         parts.append(fused_attention(*here, mask, scale).flip(2))
     return parts[0] if len(parts) == 1 else torch.cat(parts, 2)
@@ -129,7 +108,8 @@ def distance_vector(
     T, S = at.shape[1], k_at.shape[1]
     last, first = at.one_row().tokens(slice(T - 1, T)), k_at.one_row().tokens(slice(0, 1))
     ahead = torch.arange(T + S - 1, device=at.device)
-    keys = Layout(first.pos + ahead, first.step + ahead, None, first.length.expand(1, T + S - 1), "dense")
+    pos, step, length = (x[:1] for x in (first.pos, first.step, first.length))  # of placed rows only time is read
+    keys = Layout(pos + ahead, step + ahead, None, length.expand(1, T + S - 1), "dense")
     return position.score_mask(last, keys, settings.causal, settings.window, n_heads, dtype)[0, :, 0].contiguous()
 
 
@@ -140,7 +120,7 @@ class _LearnedToeplitz(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, q: Float, k: Float, v: Float, by_distance: Float, scale: float, seen: _Seen) -> Float:
+    def forward(ctx: Any, q: Float, k: Float, v: Float, by_distance: Float, scale: float, seen: Seen) -> Float:
         ctx.save_for_backward(q, k, v, by_distance)
         ctx.scale, ctx.seen = scale, seen
         return _attend_in_stretches(
@@ -153,14 +133,14 @@ class _LearnedToeplitz(torch.autograd.Function):
         q, k, v, by_distance = (x.detach() for x in ctx.saved_tensors)
         (B, H, T, _), S = q.shape, k.shape[2]
         dq, dk, dv, d_by_distance = (torch.zeros_like(x) for x in (q, k, v, by_distance))
-        rows = max(1, min(T, CACHED // (B * H * S)))
+        rows = max(1, min(T, stretches.CACHED // (B * H * S)))
         for start in range(0, T, rows):
             queries = slice(start, min(start + rows, T))
             keys = ctx.seen.keys(queries.start, queries.stop)
-            mask = ctx.seen.matrix(by_distance, queries, keys)
+            mask = _matrix(by_distance, T, queries, keys)
             here, do = q[:, :, queries].flip(2), d_out[:, :, queries].flip(2)
             near_k, near_v = k[:, :, keys], v[:, :, keys]
-            p, ds = _weights_and_scores(here, near_k, near_v, mask, do, ctx.scale, ctx.seen.same)
+            p, ds = weights_and_scores(here, near_k, near_v, mask, do, ctx.scale, ctx.seen.same)
             dv[:, :, keys] += p.transpose(-1, -2) @ do
             dq[:, :, queries] = (ds @ near_k).flip(2) * ctx.scale
             dk[:, :, keys] += (ds.transpose(-1, -2) @ here) * ctx.scale
@@ -170,19 +150,6 @@ class _LearnedToeplitz(torch.autograd.Function):
         return dq, dk, dv, d_by_distance, None, None
 
 
-def _weights_and_scores(
-    q: Float, k: Float, v: Float, mask: Float, do: Float, scale: float, sees_itself: bool
-) -> tuple[Float, Float]:
-    """The weights (B, H, n, m), and the gradient of the scores that they come from."""
-    s = torch.add(mask, q @ k.transpose(-1, -2), alpha=scale)
-    if sees_itself:
-        p = s.softmax(-1)
-    else:  # a query that sees nothing has no weights
-        blind = (s == -torch.inf).all(-1, keepdim=True)
-        p = s.masked_fill(blind, 0.0).softmax(-1).masked_fill(blind, 0.0)
-    return p, torch.ops.aten._softmax_backward_data(do @ v.transpose(-1, -2), p, -1, s.dtype)
-
-
 def _antidiagonal_sums(x: Float) -> Float:
     """(H, n, S) -> (H, n + S - 1): entry d sums x[i, j] over i + j = d. Padding each row by n shifts it by one."""
     H, n, S = x.shape
@@ -190,4 +157,4 @@ def _antidiagonal_sums(x: Float) -> Float:
     return sheared.sum(1)
 
 
-__all__ = ["CACHED", "STRETCH", "distance_vector", "toeplitz"]
+__all__ = ["distance_vector", "toeplitz"]

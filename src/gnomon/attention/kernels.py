@@ -14,7 +14,7 @@ from torch.utils.checkpoint import get_device_states, set_device_states
 
 from gnomon.attention.dense import AttentionSettings, Content, dense
 from gnomon.attention.fused import fused_attention, memoize
-from gnomon.layout import Layout, sees, visible
+from gnomon.layout import ORDERED, Layout, sees, visible
 from gnomon.positions.base import PositionEncoding, position_dtype
 from gnomon.shapes import Bool, Float
 
@@ -41,7 +41,7 @@ def blocked(
 ) -> Float:
     """Any layout, any bias: the mask of one block of queries at a time, built again in backward."""
 
-    def block(split: Parts, whole: Parts, at: Layout) -> Float:
+    def block(split: Parts, whole: Parts, at: Layout, part: slice) -> Float:
         (q,), (k, v), narrow = split, whole, split[0].dtype
         if position.acts == "score":
             q, k, v = (x.to(position_dtype(x.dtype)) for x in (q, k, v))
@@ -77,11 +77,16 @@ def content(
 ) -> Float:
     """Scores that no fused kernel computes: the dense form, one block of queries at a time."""
     beside = Content.of(position) if content is None else content
-    n = len(beside.tables)
+    ends = k_at.shape[1] - at.shape[1]  # the key of query i is i + ends, where that is known
+    known = at in (k_at, k_at.newest) and at.kind in ORDERED and k_at.kind in ORDERED
 
-    def block(split: Parts, whole: Parts, at: Layout) -> Float:
-        here = Content(whole[2 : n + 2], *split[1:], *whole[n + 2 :])
-        return dense(split[0], whole[0], whole[1], position, at, k_at, settings, here)
+    def block(split: Parts, whole: Parts, here: Layout, part: slice) -> Float:
+        keys = slice(0, part.stop + ends if known and settings.causal else k_at.shape[1])  # none of those ahead
+        there, lag = k_at.tokens(keys), keys.stop - ends - part.stop if known else None
+        k, v, *tables = whole
+        state = None if beside.k is None else tables.pop()[:, :, keys]
+        given = Content(tuple(tables), split[1] if split[1:] else None, state, lag)
+        return dense(split[0], k[:, :, keys], v[:, :, keys], position, here, there, settings, given)
 
     split = (q,) if beside.q is None else (q, beside.q)
     whole = (k, v, *beside.tables) if beside.k is None else (k, v, *beside.tables, beside.k)
@@ -91,13 +96,13 @@ def content(
 
 
 Parts = tuple[Float, ...]
-Block = Callable[[Parts, Parts, Layout], Float]
+Block = Callable[[Parts, Parts, Layout, slice], Float]
 
 
 def _in_blocks(
     block: Block, split: Parts, whole: Parts, at: Layout, heads: int, learned: Iterable[Float], rows: int = 0
 ) -> Float:
-    """block(split, whole, at) over slices of the queries, whose matrices hold `heads` numbers a pair of tokens.
+    """block(split, whole, at, part) over slices of the queries, whose matrices hold `heads` numbers a pair of tokens.
 
     split    queries (B, H, T, C), and what else has a row for each; whole: keys, values, and what else all blocks need
     learned  parameters used inside; rows: of a table that a query meets besides the keys
@@ -105,7 +110,7 @@ def _in_blocks(
     (B, _, T, _), S = split[0].shape, whole[0].shape[2]
     n = max(1, BLOCK // (B * heads * max(1, S + rows)))
     if n >= T:
-        return block(split, whole, at)
+        return block(split, whole, at, slice(0, T))
     parts = [slice(i, min(i + n, T)) for i in range(0, T, n)]
     trained = (p for p in learned if p.requires_grad)
     return _Blocks.apply(block, parts, at, len(split), len(whole), *split, *whole, *trained)  # type: ignore[no-untyped-call]
@@ -129,7 +134,7 @@ class _Blocks(torch.autograd.Function):
         ctx.save_for_backward(*split, *whole)
         out = whole[1].new_empty(*split[0].shape[:3], whole[1].shape[3])
         for part in parts:
-            out[:, :, part] = block(tuple(x[:, :, part] for x in split), whole, at.tokens(part))
+            out[:, :, part] = block(tuple(x[:, :, part] for x in split), whole, at.tokens(part), part)
         return out
 
     @staticmethod
@@ -146,7 +151,7 @@ class _Blocks(torch.autograd.Function):
             set_device_states(devices, states)
             for part in ctx.parts:
                 here = tuple(x[:, :, part].requires_grad_() for x in split)
-                out = ctx.block(here, whole, ctx.at.tokens(part))
+                out = ctx.block(here, whole, ctx.at.tokens(part), part)
                 grads = torch.autograd.grad(out, (*here, *shared), d_out[:, :, part], allow_unused=True)
                 for total, grad in zip(d_split, grads, strict=False):
                     total[:, :, part] = 0 if grad is None else grad

@@ -7,7 +7,7 @@ import torch
 from gnomon.attention import Cache
 from gnomon.embed.table import check_shape
 from gnomon.errors import BadValue, must_be
-from gnomon.layout import Layout, layout_of
+from gnomon.layout import ORDERED, Layout, layout_of
 from gnomon.shapes import Int
 
 
@@ -23,8 +23,8 @@ def resolve_layout(ids: Int, at: Layout | None, cache: Cache | None) -> Layout:
     if held is not None and not torch.compiler.is_compiling():
         last = torch.where(held.real, held.step, -1).amax(1)
         first = torch.where(at.real, at.step, last[:, None] + 1).amin(1)
-        dense = held.kind == at.kind == "dense"
-        late = (first != last + 1) if dense else (first <= last)
+        ordered = held.kind in ORDERED and at.kind in ORDERED
+        late = (first != last + 1) if ordered else (first <= last)
         if bool(late.any()):
             row = int(late.nonzero()[0])
             raise BadValue(

@@ -161,8 +161,9 @@ class PositionEncoding(nn.Module):
         b = self.bias_tensor(q.at, k.at, n_heads=q.x.shape[1], dtype=s.dtype)
         return s if b is None else s + b
 
-    def values(self, p: Float, v: Float, tables: Tables, q_at: Layout, k_at: Layout) -> Float:
-        """Place 4: the weighted sum of values, (B, H, T, C), for methods with positions in the values (Shaw)."""
+    def values(self, p: Float, v: Float, tables: Tables, q_at: Layout, k_at: Layout, lag: int | None = None) -> Float:
+        """Place 4: the weighted sum of values, (B, H, T, C), for methods with positions in the values (Shaw). lag: see
+        `Side`."""
         return p @ v
 
     # ---------------------------------------------------------------- used alone, in anybody's model

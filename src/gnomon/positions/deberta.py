@@ -21,10 +21,9 @@ from torch.nn import functional as F
 
 from gnomon.errors import BadValue, check_arguments
 from gnomon.glossary import message
-from gnomon.layout import Layout
 from gnomon.positions.base import PositionEncoding
 from gnomon.positions.hooks import Projection, Side, Tables, of_layer, position_dtype
-from gnomon.positions.rows import gaps, take
+from gnomon.positions.rows import by_key, gaps, skewed, straight, take
 from gnomon.shapes import Bool, Float, Int
 
 
@@ -126,9 +125,9 @@ class DeBERTa(PositionEncoding):
         shape = (1, rows.shape[1], self.n_heads, self.d_head)
         return tuple(F.linear(rows, w.to(rows.dtype), b.to(rows.dtype)).view(shape).transpose(1, 2) for w, b in pairs)
 
-    def row(self, q: Layout, k: Layout) -> Int:
-        """(B or 1, 1, T, S) the row of each pair: its distance back, clipped or in buckets, counted from -span."""
-        back = -gaps(q, k)
+    def row(self, gap: Int) -> Int:
+        """The row of a distance, a key's position less that of its query: back, clipped or in buckets, from -span."""
+        back = -gap
         if self.buckets is not None:
             half, far = self.buckets // 2, back.abs()
             edges = torch.tensor(log_edges(half, self.max_distance), device=back.device)
@@ -144,11 +143,15 @@ class DeBERTa(PositionEncoding):
                 "deberta projects its table as a layer projects tokens: use gn.MultiHeadAttention(...)(x, position), "
                 "or give Content(position.project(position.of_layer(None, 0), queries, keys))"
             )
-        row, left = self.row(q.at, k.at), list(tables)
+        gap, left, T, S = straight(q.at, k.at, q.lag), list(tables), q.x.shape[2], k.x.shape[2]
+        row = self.row(gaps(q.at, k.at) if gap is None else gap)
         s = q.x @ k.x.transpose(-1, -2)
         if self.c2p:
-            s = s + take(q.x @ left.pop(0).transpose(-1, -2), row)
-        if self.p2c and row.shape[2] == 1:  # one query: of each key's products one is needed
+            keys = left.pop(0).transpose(-1, -2)
+            s = s + (take(q.x @ keys, row) if gap is None else skewed(q.x @ keys[..., row], S))
+        if self.p2c and gap is not None:
+            s = s + by_key(k.x, left[0][:, :, row], T)
+        elif self.p2c and T == 1:  # one query: of each key's products one is needed
             s = s + (k.x * left[0][0, :, row[:, 0, 0]].transpose(0, 1)).sum(-1)[:, :, None]
         elif self.p2c:
             s = s + take(k.x @ left[0].transpose(-1, -2), row.transpose(-1, -2)).transpose(-1, -2)

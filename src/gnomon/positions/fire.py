@@ -10,12 +10,13 @@ same number and nothing is interpolated: lower it for short texts. Used for addi
 al. 2024); where the paper leaves a choice (absolute values of c and L, how the network starts) this follows their code.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from gnomon.errors import BadValue, check_arguments, must_be
 from gnomon.glossary import message
@@ -25,6 +26,7 @@ from gnomon.shapes import Float, Int
 WIDTH = 32  #: of the network's hidden layer
 FIRST_C = 0.1
 LEAST = 1e-6  #: added to what is divided by
+PART = 2**12  #: pairs whose hidden layer is held at once
 
 
 class FIRE(PositionEncoding):
@@ -42,7 +44,6 @@ class FIRE(PositionEncoding):
     extrapolation = "rises slowly"
     tiny = MappingProxyType({"threshold": 4.0})  # what texts of a few tokens pass
     one_sided = True
-    pair_width = 2 * WIDTH  # the network's input to each unit, and what comes out
 
     @check_arguments
     def __init__(self, n_heads: int, threshold: float = 512.0) -> None:
@@ -92,16 +93,15 @@ class FIRE(PositionEncoding):
         """f_h of the share: by one product for all heads, or unit by unit for one pair (fused kernels take no rows)."""
         dtype = h.dtype if h.is_floating_point() else torch.float32
         x, index = self.share(q, k, dtype), h.long()
-        slope, start = self.hidden.to(dtype).unbind()
-        last, shift = self.weight.to(dtype), self.shift.to(dtype)[index]
+        (slope, start), last, shift = self.hidden.to(dtype), self.weight.to(dtype), self.shift.to(dtype)
         if h.dim() == 0:
-            for u in range(WIDTH):
-                shift = shift + last[index, u] * torch.relu(slope[u] * x + start[u])
-            return shift
-        x = x[(None,) * (h.dim() - x.dim())]
+            return shift[index] + sum(last[index, u] * torch.relu(slope[u] * x + start[u]) for u in range(WIDTH))
+        rows = index.flatten()
         with torch.autocast(x.device.type, enabled=False):
-            found = torch.relu(x[..., None] * slope + start) @ last[index.flatten()].T
-        return found.transpose(-1, -1 - h.dim()).squeeze(-1) + shift
+            units = straightened(slope, start, last[rows], shift[rows], x.detach())
+            found = network(x.flatten(), *units)  # (heads, pairs)
+        found = found.view(-1, *(1,) * (h.dim() - x.dim()), *x.shape)
+        return found.transpose(0, -h.dim()).squeeze(0)
 
     @torch.no_grad()
     def describe(self, trained: int | None = None) -> list[str]:
@@ -120,6 +120,62 @@ class FIRE(PositionEncoding):
     def extra_repr(self) -> str:
         """Shown by print(module)."""
         return f"n_heads={self.n_heads}, threshold={self.threshold:g}"
+
+
+def straightened(slope: Float, start: Float, last: Float, shift: Float, x: Float) -> tuple[Float, Float]:
+    """The same network from 0 to the largest x, as hidden units (units, 2), slope and start, and last (heads, units).
+
+    A unit that is never 0 in between is a line there, and one that always is does nothing: units with a knee stay, and
+    two, x and 1, stand for all others and for the shift. (About a quarter of a fresh network's have knees.)
+    """
+    top = x.amax() if x.numel() else 1.0
+    rising, ends = start > 0, slope * top + start > 0
+    lines = last * (rising & ends)
+    if torch.compiler.is_compiling():  # how many stay would be read off the values
+        bent, lines = torch.arange(WIDTH, device=slope.device), torch.zeros_like(lines)
+    else:
+        bent = (rising != ends).nonzero().flatten()
+    two = torch.eye(2, dtype=slope.dtype, device=slope.device)
+    hidden = torch.cat([torch.stack([slope, start], 1)[bent], two])
+    return hidden, torch.cat([last[:, bent], (lines @ slope)[:, None], (lines @ start + shift)[:, None]], 1)
+
+
+def network(x: Float, hidden: Float, last: Float) -> Float:
+    """x (N,) -> (heads, N): last (heads, units) times the hidden layer, which is held for a part of x at a time."""
+    x = torch.stack([x, torch.ones_like(x)])
+    if torch.compiler.is_compiling():
+        return last @ torch.relu(hidden @ x)
+    run: Callable[..., Float] = _Network.apply
+    return run(x, hidden, last)
+
+
+class _Network(torch.autograd.Function):
+    """Forward and backward in parts that stay near the processor: the hidden layer of all pairs is never kept."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Float, hidden: Float, last: Float) -> Float:
+        ctx.save_for_backward(x, hidden, last)
+        out = x.new_empty(len(last), x.shape[1])
+        for part in _parts(x):
+            torch.mm(last, torch.relu_(hidden @ x[:, part]), out=out[:, part])
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_out: Float) -> tuple[Float, ...]:
+        x, hidden, last = ctx.saved_tensors
+        dx, d_hidden, d_last = (torch.zeros_like(p) for p in (x, hidden, last))
+        for part in _parts(x):
+            units = torch.relu_(hidden @ x[:, part])
+            d_last.addmm_(d_out[:, part], units.T)
+            d_units = torch.ops.aten.threshold_backward(last.T @ d_out[:, part], units, 0)
+            d_hidden.addmm_(d_units, x[:, part].T)
+            dx[0, part] = hidden[:, 0] @ d_units
+        return dx, d_hidden, d_last
+
+
+def _parts(x: Float) -> list[slice]:
+    return [slice(i, i + PART) for i in range(0, x.shape[1], PART)]
 
 
 def check_threshold(threshold: float) -> None:

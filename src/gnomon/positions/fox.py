@@ -19,7 +19,7 @@ from torch.nn import functional as F
 
 from gnomon.errors import BadValue, check_arguments
 from gnomon.glossary import message
-from gnomon.layout import Layout
+from gnomon.layout import ORDERED, Layout
 from gnomon.positions.base import PositionEncoding
 from gnomon.positions.hooks import Side, Tables, of_layer, position_dtype
 from gnomon.shapes import Bool, Float, Int
@@ -112,10 +112,10 @@ class FoX(PositionEncoding):
 def running_sum(x: Float, at: Layout) -> Float:
     """x (B, H, T) -> of every token the sum over its document up to itself, in time order.
 
-    Elsewhere than in dense layouts tokens are put into order by document and time, and sums of 1, 2, 4, ... tokens are
-    joined within a document: what stands in another one changes not a bit.
+    Elsewhere than in dense and placed layouts tokens are put into order by document and time, and sums of 1, 2, 4, ...
+    tokens are joined within a document: what stands in another one changes not a bit.
     """
-    if at.kind == "dense" or x.shape[-1] < 2:
+    if at.kind in ORDERED or x.shape[-1] < 2:
         return x.cumsum(-1)
     doc = at.real.long() - 1 if at.doc is None else at.doc
     order = (doc * (at.step.amax(1, keepdim=True) + 1) + at.step).argsort(dim=1, stable=True)
@@ -130,7 +130,7 @@ def running_sum(x: Float, at: Layout) -> Float:
 
 def _before(state: Float, held: Layout, at: Layout) -> Float:
     """(B, H, T) of every token the running sum (B, H, S, 1) at the newest held one of its document, 0 without any."""
-    if held.kind == at.kind == "dense":
+    if held.kind in ORDERED and at.kind in ORDERED:
         return state[:, :, -1]
     held = held.expand(at.shape[0])
     same = held.real[:, None, :]  # (B, T, S)

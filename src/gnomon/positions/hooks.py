@@ -21,11 +21,14 @@ class Side:
     x      their vectors (B, H, T, C)
     at     where they sit
     state  what the encoding keeps of their tokens (B, N, T, W), if it keeps anything
+    lag    of queries: how many keys follow that of the last one, where both sides count up by one in time; distances
+           are then known without looking at positions, if these are dense. None: not known
     """
 
     x: Float
     at: Layout
     state: Float | None = None
+    lag: int | None = None
 
 
 def of_layer(table: Float, n: int) -> Float:

@@ -19,7 +19,7 @@ from gnomon.glossary import message
 from gnomon.layout import Layout
 from gnomon.positions.base import PositionEncoding
 from gnomon.positions.hooks import Side, Tables, of_layer
-from gnomon.positions.rows import collect, gaps, take
+from gnomon.positions.rows import collect, gaps, skewed, spread, straight, take
 from gnomon.shapes import Bool, Float, Int
 
 
@@ -72,22 +72,29 @@ class Shaw(PositionEncoding):
         """(1 or H, 2 K + 1, C) of keys, and of values where they have any."""
         return tuple(of_layer(table, n) for table in self.parameters())
 
-    def row(self, q: Layout, k: Layout) -> Int:
-        """(B or 1, 1, T, S) the row of each pair: its distance clipped, counted from -K."""
-        return gaps(q, k).clamp(-self.clip, self.clip) + self.clip
+    def row(self, gap: Int) -> Int:
+        """The row of a distance, a key's position less that of its query: clipped, counted from -K."""
+        return gap.clamp(-self.clip, self.clip) + self.clip
 
     def scores(self, q: Side, k: Side, tables: Tables, ok: Bool, scale: float) -> Float:
         """Equation 4: the query meets the key, and the vector of their distance."""
         assert tables is not None
-        by_distance = take(q.x @ tables[0].transpose(-1, -2), self.row(q.at, k.at))
+        gap, table = straight(q.at, k.at, q.lag), tables[0]
+        if gap is None:
+            by_distance = take(q.x @ table.transpose(-1, -2), self.row(gaps(q.at, k.at)))
+        else:
+            by_distance = skewed(q.x @ table[:, self.row(gap)].transpose(-1, -2), k.x.shape[2])
         return (q.x @ k.x.transpose(-1, -2) + by_distance) * scale
 
-    def values(self, p: Float, v: Float, tables: Tables, q_at: Layout, k_at: Layout) -> Float:
+    def values(self, p: Float, v: Float, tables: Tables, q_at: Layout, k_at: Layout, lag: int | None = None) -> Float:
         """Equation 3: the weights of all keys at one distance meet its vector at once."""
         assert tables is not None
         if len(tables) < 2:
             return p @ v
-        return p @ v + collect(p, self.row(q_at, k_at), 2 * self.clip + 1) @ tables[1]
+        gap, table = straight(q_at, k_at, lag), tables[1]
+        if gap is None:
+            return p @ v + collect(p, self.row(gaps(q_at, k_at)), 2 * self.clip + 1) @ table
+        return p @ v + spread(p) @ table[:, self.row(gap)]
 
     @torch.no_grad()
     def describe(self, trained: int | None = None) -> list[str]:

@@ -12,7 +12,8 @@ A sinusoid of a difference is a sum of products of sinusoids, so with y = W_R^T 
 
     y . R[i - j] = (y_s sin i + y_c cos i) . cos j + (y_c sin i - y_s cos i) . sin j        (i and j times theta)
 
-which needs no vector per distance, for any positions: fractional, sparse, or shifted.
+which needs no vector per distance, for any positions: fractional, sparse, or shifted. Where positions count up by one
+a layer projects each distance once instead, so a pair of tokens costs a head's width and not the model's.
 """
 
 import torch
@@ -24,6 +25,7 @@ from gnomon.layout import Layout
 from gnomon.positions.base import PositionEncoding
 from gnomon.positions.frequencies import angles, check_base, turns
 from gnomon.positions.hooks import Side, Tables, of_layer, position_dtype
+from gnomon.positions.rows import skewed, straight
 from gnomon.shapes import Bool, Float
 
 
@@ -77,8 +79,13 @@ class TransformerXL(PositionEncoding):
         return [self.base ** (-2 * n / self.d_model) for n in range(self.d_model // 2)]
 
     def prepare_for(self, at: Layout, k_at: Layout, dtype: torch.dtype = torch.float32) -> Tables:
-        """Cosines and sines (B or 1, 1, S, D/2) of where keys sit, for all layers."""
-        return self.waves(k_at, position_dtype(dtype))
+        """For all layers: R (2 S - 1, D) from the key furthest ahead to the one furthest back, where positions count up
+        by one and queries are worth it; elsewhere cosines and sines (B or 1, 1, S, D/2) of where keys sit."""
+        same, S = at in (k_at, k_at.newest) and at.kind == k_at.kind == "dense", k_at.shape[1]
+        if not same or at.shape[1] < self.d_head:
+            return self.waves(k_at, position_dtype(dtype))
+        turned = angles(torch.arange(S - 1, -S, -1), self.frequencies())
+        return (torch.cat([turned.sin(), turned.cos()], -1).to(at.device, position_dtype(dtype)),)
 
     def waves(self, at: Layout, dtype: torch.dtype) -> tuple[Float, Float]:
         """Cosines and sines (B or 1, 1, T, D/2) of these positions."""
@@ -87,20 +94,31 @@ class TransformerXL(PositionEncoding):
         return cos, sin
 
     def of_layer(self, tables: Tables, n: int) -> Tables:
-        """W_R (H, C, D), u and v (H, 1, C) of a layer, and the waves of the keys where they are there."""
-        own = (of_layer(p, n) for p in (self.weight, self.content, self.distance))
-        return *own, *(tables or ())
+        """W_R (H, C, D), u and v (H, 1, C) of a layer, and what `prepare_for` gave: waves, or R projected (H, N, C)."""
+        weight, u, v = (of_layer(p, n) for p in (self.weight, self.content, self.distance))
+        waves = tables or ()
+        if len(waves) == 1:
+            waves = (waves[0] @ weight.to(waves[0].dtype).transpose(-1, -2),)
+        return weight, u, v, *waves
 
     def scores(self, q: Side, k: Side, tables: Tables, ok: Bool, scale: float) -> Float:
-        """Content with u, and distance with v by the sum of two products."""
+        """Content with u, and distance with v."""
         assert tables is not None
         weight, u, v, *waves = tables
+        content, n = (q.x + u) @ k.x.transpose(-1, -2), k.x.shape[2]
+        if len(waves) == 1 and (gap := straight(q.at, k.at, q.lag)) is not None:
+            assert q.lag is not None
+            first = (waves[0].shape[1] + 1) // 2 - n + q.lag
+            return (content + skewed((q.x + v) @ waves[0][:, first : first + len(gap)].transpose(-1, -2), n)) * scale
+        return (content + self.by_waves(q, k, weight, v, waves)) * scale
+
+    def by_waves(self, q: Side, k: Side, weight: Float, v: Float, waves: list[Float]) -> Float:
+        """(q + v) . W_R R of any positions, by the sum of two products. waves: of all keys, where they are there."""
         y_s, y_c = ((q.x + v) @ weight).chunk(2, -1)  # (B, H, T, D/2)
         cos, sin = self.waves(q.at, q.x.dtype)
-        k_cos, k_sin = waves or self.waves(k.at, q.x.dtype)
+        k_cos, k_sin = (x[:, :, : k.x.shape[2]] for x in waves) if len(waves) == 2 else self.waves(k.at, q.x.dtype)
         by_distance = (y_s * sin + y_c * cos) @ k_cos.transpose(-1, -2)
-        by_distance = by_distance + (y_c * sin - y_s * cos) @ k_sin.transpose(-1, -2)
-        return ((q.x + u) @ k.x.transpose(-1, -2) + by_distance) * scale
+        return by_distance + (y_c * sin - y_s * cos) @ k_sin.transpose(-1, -2)
 
     def describe(self, trained: int | None = None) -> list[str]:
         """The projection, and the wavelengths."""

@@ -177,7 +177,7 @@ def move(at: Layout, pos: Int, length: Int | None = None) -> Layout:
         most = int(index.max()) + 1 if index.numel() else 1
         top = pos.new_zeros(len(pos), most).scatter_reduce(1, index, pos.where(at.real, 0), "amax") + 1
         length = top.gather(1, index)
-    return replace(at, pos=pos, length=length, kind="custom" if at.kind == "dense" else at.kind)
+    return replace(at, pos=pos, length=length, kind="placed" if at.kind == "dense" else at.kind)
 
 
 __all__ = [

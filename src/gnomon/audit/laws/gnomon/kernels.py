@@ -7,8 +7,8 @@ from unittest.mock import patch
 
 import torch
 
-from gnomon.attention import distances
 from gnomon.attention import kernels as fast
+from gnomon.attention import stretches
 from gnomon.attention.attend import attend
 from gnomon.attention.dense import Content
 from gnomon.attention.multihead import MultiHeadAttention
@@ -18,12 +18,12 @@ from gnomon.audit.laws.gnomon.caches import paddings
 from gnomon.audit.small import D_HEAD, D_MODEL, N_HEADS, SmallModel, flatten
 from gnomon.audit.target import NotApplicable
 from gnomon.errors import BadValue
-from gnomon.layout import Layout, sees, visible
+from gnomon.layout import ORDERED, Layout, sees, visible
 from gnomon.positions import PositionEncoding
 from gnomon.shapes import Bool, Float, Int
 
 B, T = 3, 7
-FAST = ("content", "plain", "causal", "toeplitz", "blocked")  #: fused kernels of other devices: see one_pair
+FAST = ("content", "plain", "causal", "toeplitz", "ordered", "blocked")  #: fused kernels of other devices: see one_pair
 
 
 @dataclass(frozen=True)
@@ -81,14 +81,16 @@ def cases(s: SmallModel) -> Iterator[Case]:
 
 def supports(kernel: str, position: PositionEncoding, case: Case) -> bool:
     """Whether this kernel is meant for this case, as its docstring says."""
-    dense = case.at.kind == case.k_at.kind == "dense"
-    bare = position.acts != "score" and case.window is None and dense
+    biased, dense = position.acts == "score", case.at.kind == case.k_at.kind == "dense"
+    ordered = case.at.kind in ORDERED and case.k_at.kind in ORDERED
+    bare = not biased and case.window is None and ordered
     if case.softcap is not None:
         return kernel == "content"
     return position.acts != "attention" and {
         "plain": bare and not case.causal,
         "causal": bare and case.causal and case.at is case.k_at,
-        "toeplitz": dense and not case.sink_tokens and (position.relative or position.acts != "score"),
+        "toeplitz": not case.sink_tokens and (dense and position.relative if biased else ordered),
+        "ordered": not case.sink_tokens and ordered,
     }.get(kernel, True)
 
 
@@ -106,8 +108,8 @@ def content(s: SmallModel, position: PositionEncoding, case: Case) -> Content | 
         return None
     tables = position.project(position.of_layer(None, 0), *(projection(s, stream) for stream in (6, 7)))
     sides = ((where.expand(B), stream) for where, stream in ((case.at, 4), (case.k_at, 5)))
-    states = (position.state(s.normal(*at.shape, D_MODEL, stream=stream), tables, at) for at, stream in sides)
-    return Content(tables or (), *states)
+    q, k = (position.state(s.normal(*at.shape, D_MODEL, stream=stream), tables, at) for at, stream in sides)
+    return Content(tables or (), q, k)
 
 
 def projection(s: SmallModel, stream: int) -> Callable[[Float], Float]:
@@ -146,7 +148,7 @@ def compare_kernels(s: SmallModel, what: Callable[..., Float]) -> Evidence:
         truth = what(s, position, case, "dense")
         got.append(what(s, position, case, None))
         few = 3 * B * heads * case.k_at.shape[1]
-        with patch.object(fast, "BLOCK", few), patch.multiple(distances, STRETCH=3, CACHED=few):
+        with patch.object(fast, "BLOCK", few), patch.multiple(stretches, STRETCH=3, CACHED=few):
             got += [what(s, position, case, kernel) for kernel in FAST if supports(kernel, position, case)]
         want += [truth] * (len(got) - len(want))
     return make_evidence(flatten(*got), flatten(*want))
