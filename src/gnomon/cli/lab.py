@@ -52,6 +52,7 @@ COMMANDS = {
     "tasks": "Train on short questions with exact answers, ask longer ones: copy, sort, add, recall and others.",
     "compare": "Lay two results beside each other: what differs in settings, numbers and order.",
     "reproduce": "Repeat a published result in minutes, and say whether its order appears.",
+    "extension": "Ways to let a RoPE checkpoint read further: loss, passkeys, cost at short length.",
 }
 
 

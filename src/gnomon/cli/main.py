@@ -34,6 +34,7 @@ COMMANDS = {
     "explore": "Open a local page on which position, attention and generation can be seen to move.",
     "inspect": "Follow a text through a model: ids, vectors, positions, attention, output.",
     "audit": "Find faults of position, masks, caches and tying in any model.",
+    "advise": "Recommend a way to let a model read further, or advise against it.",
     "extend": "Let a model read further than it was trained to.",
     "retrofit": "Give a model another position encoding.",
     "convert": "Write a model in the files of another program.",
