@@ -8,7 +8,7 @@ import click
 
 from gnomon.cli.config import load_config
 from gnomon.cli.experiments import How, free_folder, names, numbers, perform, show
-from gnomon.cli.nested import nested
+from gnomon.cli.nested import names_or_files, nested
 from gnomon.cli.options import (
     config_options,
     import_option,
@@ -57,7 +57,13 @@ COMMANDS = {
 
 
 @click.command("lab", cls=nested(COMMANDS))
-@click.argument("more_text", nargs=-1, metavar="[TEXT]...", type=click.Path(path_type=Path))
+@click.argument(
+    "more_text",
+    nargs=-1,
+    metavar="[TEXT]...",
+    type=click.Path(path_type=Path),
+    shell_complete=names_or_files(COMMANDS),
+)
 @click.option("--text", multiple=True, type=click.Path(path_type=Path), help="Text to use, before any TEXT.")
 @click.option("--text-key", default="text", show_default=True, help="Key of the text in JSONL files.")
 @click.option(

@@ -5,7 +5,7 @@
 `gnomon lab tasks ...` is then the command in `cli/lab_tasks.py`, which is imported when it is run.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -34,12 +34,19 @@ def nested(commands: Mapping[str, str]) -> type[click.Command]:
             with formatter.section("Commands"):
                 formatter.write_dl([(f"{self.name} {name}", about) for name, about in commands.items()])
 
-        def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-            """The commands below it, and its own options."""
-            below = [CompletionItem(n, help=about) for n, about in commands.items() if n.startswith(incomplete)]
-            return below + super().shell_complete(ctx, incomplete)
-
     return Nested
 
 
-__all__ = ["nested"]
+def names_or_files(
+    commands: Mapping[str, str],
+) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
+    """The `shell_complete` of the command's first argument: commands below it, and files."""
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        below = [CompletionItem(name, help=about) for name, about in commands.items() if name.startswith(incomplete)]
+        return [*below, CompletionItem(incomplete, type="file")]
+
+    return complete
+
+
+__all__ = ["names_or_files", "nested"]
