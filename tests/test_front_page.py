@@ -18,7 +18,7 @@ IN_PYTHON = {
     "generate": "generate.generate", "chat": "generate.Chat", "pull": "pull", "neighbors": "neighbors",
     "plot": "plots.heat_map", "inspect": "plots.inspect", "audit": "audit.check", "extend": "extend",
     "retrofit": "retrofit", "convert": "convert", "order": "plots.order", "positions": "positions.names",
-    "settings": "ModelConfig",
+    "settings": "ModelConfig", "advise": "lab.advise",
     "plan": "plan", "tokenizer": "Tokenizer.bpe", "predict": "tasks.find_spans", "fill": "tasks.fill",
 }  # fmt: skip
 SHELL_ALONE = {"doctor", "completion"}

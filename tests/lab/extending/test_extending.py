@@ -149,7 +149,7 @@ def bench_of(model, losses, crop):
 def test_a_method_that_beats_cropping_on_every_text_is_recommended(model):
     found = judge("m", bench_of(model, {"yarn": (2.9, -0.01, 3.1), "ntk": (3.2, 0.3, 3.0)}, 3.0), 32, ())
     assert (found.choice, found.kind) == ("yarn", "beats")
-    assert found.price["short_nats"] == pytest.approx(0.1)
+    assert found.short_nats == pytest.approx(0.1)
     assert "Use yarn to read 32 tokens" in found.text()
     assert "gnomon extend m --to 32 --method yarn" in found.text()
 

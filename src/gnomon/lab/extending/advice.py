@@ -38,7 +38,7 @@ class Advice:
     choice     a method, or "crop": give the model its training length and no more
     kind       why: "beats" cropping, is "no_better" than it, or "nothing" was measured in time
     evidence   the rows that were measured; left_out: what there was no time for
-    price      bytes of cache and operations at `to` tokens and at the training length, nats at short length
+    price      bytes of cache and operations at `to` tokens and at the training length; short_nats: at short length
     """
 
     model: str
@@ -48,7 +48,8 @@ class Advice:
     kind: Kind
     table: ExtensionTable
     left_out: tuple[str, ...]
-    price: dict[str, float | None]
+    price: dict[str, float]
+    short_nats: float | None
 
     def text(self, lang: str = "en") -> str:
         """The answer, how sure it is, what it costs, and how it was measured."""
@@ -62,7 +63,7 @@ class Advice:
             "to": self.to,
             "choice": self.choice,
             "kind": self.kind,
-            "price": self.price,
+            "price": {**self.price, "short_nats": self.short_nats},
             "left_out": list(self.left_out),
             "evidence": self.table.to_dict(),
         }
@@ -154,9 +155,9 @@ def judge(name: str, bench: Bench, to: int, left_out: tuple[str, ...]) -> Advice
         "cache_bytes_cropped": each * trained,
         "operations": operations(bench.model, to),
         "operations_cropped": operations(bench.model, trained),
-        "short_nats": None if choice == CROP else _short(table, choice, trained),
     }
-    return Advice(name, trained, to, choice, kind, table, left_out, price)
+    short = None if choice == CROP else _short(table, choice, trained)
+    return Advice(name, trained, to, choice, kind, table, left_out, price, short)
 
 
 def _best(table: ExtensionTable, trained: int, to: int) -> Row | None:
@@ -210,7 +211,7 @@ def _written(a: Advice, w: Words) -> Iterator[str]:
         cropped=w.number(a.price["cache_bytes_cropped"] / 1e6, ".0f"),
         times=w.number(a.price["operations"] / a.price["operations_cropped"], ".1f"),
     )
-    short = a.price["short_nats"]
+    short = a.short_nats
     if short is not None:
         yield w("price_short", nats=w.number(short, "+.3f"), short=min(SHORT, a.trained))
     if a.choice == "dynamic":

@@ -82,10 +82,10 @@ def extended(model: DecoderOnly, trained: int, to: int, method: str) -> DecoderO
 
 def tuned(model: DecoderOnly, source: Any, length: int, steps: int, lr: float = 3e-4, seed: int = 0) -> DecoderOnly:
     """A copy of the model after a few steps on windows of `length` tokens, one a step."""
-    assert model.tokenizer is not None
-    model = deepcopy(model)
+    tokenizer, model = model.tokenizer, deepcopy(model)
+    assert tokenizer is not None
     corpus = source if isinstance(source, Corpus) else Corpus.open(source)
-    batches = LMBatches(TokenStore.open(corpus, model.tokenizer), 1, length, seed)
+    batches = LMBatches(TokenStore.open(corpus, tokenizer), 1, length, seed)
     optimizer = adamw(model, lr)
     device = next(model.parameters()).device
     model.train()
