@@ -106,7 +106,7 @@ def test_a_mistake_is_named_where_it_is_chosen(options, message):
         gn.positions.get("pope", **options)
     with pytest.raises(gn.BadValue, match=message):
         PoPE(8, 2, **options)
-    with pytest.raises(gn.BadValue, match="must be at least 1, got 8 and 0"):
+    with pytest.raises(gn.BadValue, match="n_heads must be at least 1, got 0"):
         PoPE(8, 0)
 
 

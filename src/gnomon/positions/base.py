@@ -22,6 +22,7 @@ from gnomon.errors import BadValue, must_be, wrong
 from gnomon.glossary import message
 from gnomon.layout import Layout, Positions, check_layouts, layout_of, visible
 from gnomon.positions.hooks import Acts, Projection, Side, Tables, position_dtype
+from gnomon.positions.sizes import checked_constructor
 from gnomon.shapes import Bool, Float, Int
 from gnomon.show import card, matrix_image
 
@@ -59,6 +60,8 @@ class PositionEncoding(nn.Module):
         if not cls.name:
             raise BadValue(f"class {cls.__name__} needs a name: the word people choose it by, e.g. name = 'mine'")
         _check_place(cls)
+        if "__init__" in vars(cls):
+            setattr(cls, "__init__", checked_constructor(cls.name, cls.__init__))  # noqa: B010
         other = _REGISTRY.get(cls.name)
         if other is not None and (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
             raise BadValue(f"the name {cls.name!r} already belongs to {other.__module__}.{other.__qualname__}")

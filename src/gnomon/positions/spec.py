@@ -4,7 +4,6 @@ import inspect
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from math import isfinite
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -12,13 +11,12 @@ import torch
 from torch import nn
 
 from gnomon.data import Tokenizer
-from gnomon.errors import BadValue, wrong
+from gnomon.errors import BadValue
 from gnomon.positions.base import PositionEncoding, facts
 from gnomon.positions.hooks import Acts
 from gnomon.positions.ids import PositionIds
+from gnomon.positions.sizes import check_numbers
 from gnomon.show import card
-
-LARGEST = 2**40  #: of whole numbers: with more, building would fill the memory first
 
 
 @dataclass(frozen=True)
@@ -32,7 +30,7 @@ class Spec:
 
     def __post_init__(self) -> None:
         """Raise BadValue for numbers with which no encoding can compute."""
-        _check_numbers(self.name, self.options)
+        check_numbers(self.name, self.options)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """How it is copied and pickled (and with it a model): a read-only mapping cannot be."""
@@ -64,7 +62,7 @@ class Spec:
         ]
         if missing:
             raise BadValue(f"{self.name} needs {', '.join(missing)}; got {', '.join(sorted(sizes)) or 'nothing'}")
-        _check_numbers(self.name, sizes)
+        check_numbers(self.name, sizes)
         try:
             return self._built(wanted, sizes)
         except BadValue:
@@ -100,16 +98,6 @@ class Spec:
         """As plain data for config.json; `get(**data)` brings it back."""
         recipe = {} if self.positions is None else {"positions": self.positions.to_dict()}
         return {"name": self.name, **self.options, **recipe}
-
-
-def _check_numbers(name: str, options: Mapping[str, Any]) -> None:
-    """Raise BadValue for numbers that are not finite, and whole ones that are no size or distance of anything."""
-    for option, value in options.items():
-        for number in value if isinstance(value, list | tuple) else (value,):
-            if isinstance(number, int) and abs(number) > LARGEST:
-                raise wrong(f"{option} of {name}", value, "a number of at most 2**40")
-            if isinstance(number, float) and not isfinite(number):
-                raise wrong(f"{option} of {name}", value, "a finite number")
 
 
 def _spec(cls: type[PositionEncoding], options: dict[str, Any], positions: PositionIds | None = None) -> Spec:

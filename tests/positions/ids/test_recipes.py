@@ -260,3 +260,9 @@ def test_the_documents_of_a_layout_are_counted():
     np.testing.assert_array_equal(told.count[real], at.length[real])
     np.testing.assert_array_equal(told.rank[real], at.pos[real])
     assert told.most == 2
+
+
+@pytest.mark.parametrize("digits", [[-1], [3, -4], (-1,)])
+def test_a_digit_that_is_no_id_is_an_error(digits):
+    with pytest.raises(gn.BadValue, match="digits are the ids of tokens, 0 or more"):
+        gn.positions.get("learned", positions={"name": "abacus", "digits": digits})

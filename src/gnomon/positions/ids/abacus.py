@@ -45,10 +45,12 @@ class Abacus(PositionIds):
     digits: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        """Raise BadValue for a start below 0."""
+        """Raise BadValue for a start below 0, and for digits that are no ids."""
         super().__post_init__()
         if self.start < 0:
             raise BadValue(f"start is the largest offset of positions, at least 0; got {self.start}")
+        if any(digit < 0 for digit in self.digits or ()):
+            raise BadValue(f"digits are the ids of tokens, 0 or more each; got {list(self.digits or ())}")
 
     def check(self) -> None:
         """Raise BadValue where nothing says which tokens are digits."""
