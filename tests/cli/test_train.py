@@ -13,10 +13,11 @@ import pytest
 import torch
 from click.testing import CliRunner, Result
 
+import gnomon as gn
 from gnomon.checkpoints import load
 from gnomon.cli.config import resolve_config
 from gnomon.cli.main import cli
-from gnomon.cli.train_settings import complete_settings, settings_of
+from gnomon.cli.train_settings import complete_settings, lengthen, settings_of
 from gnomon.data import Tokenizer
 from gnomon.positions import base as positions_base
 from gnomon.tasks import find
@@ -570,6 +571,7 @@ def test_a_model_is_trained_further_with_its_own_tokenizer(tmp_path):
     further = ["train", str(text), "--from", str(tmp_path / "a"), "-o", str(tmp_path / "b"), "--length", "16", "-q"]
     second = CliRunner().invoke(cli, [*further, "--steps", "1", "--lr", "1e-9", "--json"])
     assert second.exit_code == 0, second.output
+    assert load(tmp_path / "b").config == load(tmp_path / "a").config
     assert json.loads(second.stdout)["loss"] == pytest.approx(json.loads(first.stdout)["loss"], abs=1e-4)
     assert (tmp_path / "b/tokenizer.json").read_bytes() == (tmp_path / "a/tokenizer.json").read_bytes()
     for wrong in (
@@ -581,3 +583,17 @@ def test_a_model_is_trained_further_with_its_own_tokenizer(tmp_path):
         refused = CliRunner().invoke(cli, [*further[:-4], "-o", str(tmp_path / "c"), *wrong])
         assert refused.exit_code == 2
         assert "built already" in refused.stderr
+
+
+@pytest.mark.parametrize(("position", "length", "after"), [("rope", 24, 24), ("rope", 8, 16), ("learned", 8, 16)])
+def test_a_model_that_is_trained_further_on_longer_rows_was_trained_to_their_length(position, length, after):
+    model = gn.DecoderOnly(40, 16, 1, 2, position=position, max_positions=16)
+    lengthen(model, length)
+    assert model.config.max_positions == after
+
+
+def test_rows_longer_than_the_table_of_the_model_they_are_to_train_are_an_error():
+    model = gn.DecoderOnly(40, 16, 1, 2, position="learned", max_positions=16)
+    with pytest.raises(gn.BadValue, match="16"):
+        lengthen(model, 24)
+    assert model.config.max_positions == 16

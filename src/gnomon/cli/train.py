@@ -206,13 +206,15 @@ def _start(
     lang: str,
     begun: "Model | None" = None,
 ) -> "TrainReport":
-    from gnomon.cli.train_settings import free_folder, make_model, make_tokenizer
+    from gnomon.cli.train_settings import free_folder, lengthen, make_model, make_tokenizer
     from gnomon.train import train
     from gnomon.train.folder import new_folder
     from gnomon.train.loop import ours
     from gnomon.train.ranks import Ranks
 
     kind = settings.kind
+    if begun is not None:
+        lengthen(begun, settings.train.length)
     with ours(output or free_folder(settings), new_folder) as folder:  # before the data are read, which takes time
         _tell(translate(kind.describe(), lang), quiet)
         tokenizer = make_tokenizer(settings) if begun is None or begun.tokenizer is None else begun.tokenizer

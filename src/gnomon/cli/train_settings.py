@@ -115,10 +115,24 @@ def _long_enough(config: ModelConfig, settings: TrainSettings) -> ModelConfig:
     """A table of positions has a row for each place of the rows that are trained on, unless its size was given. Without
     a table, the model is trained to the length of these rows, whatever the preset's is."""
     length = settings.train.length if config.recipe is None else config.recipe.reach(settings.train.length)
-    has_rows = "max_positions" in config.at_input.with_options(max_positions=length).options
+    has_rows = _has_rows(config)
     if "max_positions" in settings.model or (has_rows and (config.max_positions or 0) >= length):
         return config
     return replace(config, max_positions=length if has_rows else settings.train.length)
+
+
+def lengthen(model: Model, length: int) -> None:
+    """A model that is trained further on longer rows was trained to their length afterwards; BadValue where its table
+    of positions has no place for them."""
+    model.check(Layout.dense(1, length))
+    c = model.config
+    if not _has_rows(c) and c.max_positions is not None and c.max_positions < length:
+        model.config = replace(c, max_positions=length)
+
+
+def _has_rows(config: ModelConfig) -> bool:
+    """Whether the encoding at the input has a table with a row for each position."""
+    return "max_positions" in config.at_input.with_options(max_positions=1).options
 
 
 def free_folder(settings: TrainSettings) -> Path:
@@ -143,6 +157,7 @@ __all__ = [
     "chosen_kind",
     "complete_settings",
     "free_folder",
+    "lengthen",
     "make_model",
     "make_tokenizer",
     "settings_of",
