@@ -58,6 +58,7 @@ FLAGS = {
     "keep_best": "train.keep_best",
     "workers": "train.workers",
     "parallel": "train.parallel",
+    "lora_rank": "train.lora_rank",
 }
 
 
@@ -81,6 +82,7 @@ FLAGS = {
 @click.option("--lr", type=float, help="Highest learning rate.  [default: 0.003; gpt2-small 0.0006; or the task's]")
 @click.option("--schedule", help="How the learning rate falls: cosine, linear or wsd.  [default: cosine]")
 @click.option("--optimizer", help="adamw, or muon for the matrices.  [default: adamw]")
+@click.option("--lora-rank", type=int, help="With --from: train changes of this rank to its matrices, not all of it.")
 @click.option("--save-minutes", type=float, help="Save when so many minutes have passed, besides every 500 steps.")
 @click.option("--keep", type=int, help="Saves to keep, older ones in checkpoints/.  [default: 1]")
 @click.option("--keep-best", is_flag=True, help="Keep the model of the least held-out loss in best/.")
@@ -150,7 +152,7 @@ def command(
             report = _resume(output, None, where, quiet, lang)
         else:
             model = None if begin is None else _load_start(begin, resolved)
-            report = _start(complete_settings(resolved), output, where, quiet, lang, model)
+            report = _start(complete_settings(resolved), output, where, quiet, lang, begin, model)
     if first and as_json:
         print_json(_as_json(report))
     elif first:
@@ -204,7 +206,8 @@ def _start(
     where: "torch.device",
     quiet: bool,
     lang: str,
-    begun: "Model | None" = None,
+    begin: str | None,
+    begun: "Model | None",
 ) -> "TrainReport":
     from gnomon.cli.train_settings import free_folder, lengthen, make_model, make_tokenizer
     from gnomon.train import train
@@ -225,7 +228,7 @@ def _start(
         _tell(words("train", lang)("model", name=name, folder=folder, **sizes), quiet)
         with Ranks.here().first_alone():
             task = kind.task(tokenizer, settings.train, quiet)
-        origin = {"preset": settings.preset, **kind.to_state()}
+        origin = {"preset": settings.preset, "from": begin, **kind.to_state()}
         with _explain_interrupt(folder, lang):
             return train(model, task, settings.train, folder, origin=origin, quiet=quiet, lang=lang)
 

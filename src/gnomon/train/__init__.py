@@ -4,6 +4,8 @@ from gnomon.train.config import TrainConfig
 from gnomon.train.evaluation import Evaluation
 from gnomon.train.health import Spike
 from gnomon.train.loop import TrainReport, resume, train
+from gnomon.train.lora import add_lora, merge_lora
+from gnomon.train.lora_files import load_lora, save_lora
 from gnomon.train.loss import Loss, cross_entropy, next_token_loss, window_loss
 from gnomon.train.measure import Measure
 from gnomon.train.metrics import plot_loss, read_metrics
@@ -28,8 +30,11 @@ __all__ = [
     "TrainReport",
     "Windows",
     "adamw",
+    "add_lora",
     "cross_entropy",
     "evaluate",
+    "load_lora",
+    "merge_lora",
     "next_token_loss",
     "optimizer_of",
     "plot_loss",
@@ -37,6 +42,7 @@ __all__ = [
     "read_metrics",
     "read_state",
     "resume",
+    "save_lora",
     "train",
     "training_step",
     "warmup_cosine",

@@ -14,14 +14,16 @@ from torch import Tensor, nn
 from gnomon.checkpoints.native import plain_name, read_tensors
 from gnomon.errors import BadInput
 from gnomon.train.optimizer_state import place
+from gnomon.train.whole import whole_tensor
 
 
 class Average:
-    """The average of a model's weights, each once; it takes as much memory as they do."""
+    """The average of the weights that are trained, each once; it takes as much memory as they do."""
 
     def __init__(self, model: nn.Module, beta: float) -> None:
         """Begin with the weights as they are."""
-        self.beta, self.weights = beta, dict(model.named_parameters())
+        self.beta = beta
+        self.weights = {name: p for name, p in model.named_parameters() if p.requires_grad}
         self.values: dict[str, Tensor] = {name: p.detach().clone() for name, p in self.weights.items()}
 
     @torch.no_grad()
@@ -40,6 +42,10 @@ class Average:
             yield
         finally:
             self._put(kept)
+
+    def whole(self) -> dict[str, Tensor]:
+        """The values by the plain names of the weights; all processes have to ask at once."""
+        return {plain_name(name): whole_tensor(value) for name, value in self.values.items()}
 
     def read(self, file: Path) -> None:
         """Take the average that a file holds; BadInput where it does not fit the model."""

@@ -7,6 +7,7 @@ from gnomon.errors import BadValue, unknown
 from gnomon.kinds import Setting
 from gnomon.settings import check_fields
 from gnomon.train.health import HealthSettings
+from gnomon.train.lora import LoRASettings
 from gnomon.train.optim import OptimizerSettings
 from gnomon.train.schedule import MOST, ScheduleSettings
 
@@ -85,11 +86,14 @@ class SavingSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainConfig(SavingSettings, HealthSettings, MachineSettings, OptimizerSettings, BatchSettings, ScheduleSettings):
+class TrainConfig(
+    SavingSettings, HealthSettings, MachineSettings, LoRASettings, OptimizerSettings, BatchSettings, ScheduleSettings
+):
     """How to train. Counts are of optimizer steps; None in `..._every` means only at the end."""
 
     def __post_init__(self) -> None:
         check_fields(TrainConfig, vars(self))
+        object.__setattr__(self, "lora_targets", tuple(self.lora_targets))  # JSON has lists
         if self.accumulate > self.batch_size:
             raise BadValue(f"a batch of {self.batch_size} rows cannot be cut into {self.accumulate} pieces")
 

@@ -10,10 +10,10 @@ from gnomon.checkpoints.staging import contents, has_interrupted_save, sweep
 from gnomon.data import lock_folder
 from gnomon.data.lock import check_name
 from gnomon.errors import BadValue
-from gnomon.train.state import TRAINING
+from gnomon.train.state import BASE, TRAINING
 
 # What a first save puts into a folder before the weights: without these, and with a draft, it was never whole.
-OF_A_FIRST_SAVE = {CONFIG, TOKENIZER, "tokenizer_config.json", TRAINING}
+OF_A_FIRST_SAVE = {CONFIG, TOKENIZER, "tokenizer_config.json", TRAINING, BASE}
 
 
 @contextmanager

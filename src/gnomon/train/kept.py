@@ -1,8 +1,9 @@
-"""Models of a run besides its last one: the saves before it, the best so far, the average. Each is a run folder.
+"""Models of a run besides its last one: the saves before it, the best so far, the average. Each model is a run folder.
 
     RUN/checkpoints/step-400/   one of the last `keep` saves, whole: it can be resumed once it is copied elsewhere
     RUN/best/                   the model of the least held-out loss
     RUN/average/                the average of the weights
+    RUN/adapter/                changes of low rank, as an adapter of peft
 
 Files that are there already are linked, not written again. Any of these can go missing and the run still resumes.
 """
@@ -15,9 +16,14 @@ from pathlib import Path
 
 from gnomon.checkpoints.native import WEIGHTS
 from gnomon.checkpoints.staging import DRAFT, draft
+from gnomon.errors import BadValue
+from gnomon.models import Model
+from gnomon.train.lora import lora_layers
+from gnomon.train.lora_files import save_lora
+from gnomon.train.spread import is_sharded
 from gnomon.train.state import AVERAGE, TRAINING, state_folder
 
-CHECKPOINTS, BEST = "checkpoints", "best"
+CHECKPOINTS, BEST, ADAPTER = "checkpoints", "best", "adapter"
 LOGS = ("metrics.jsonl",)  # these grow where they are, so a link would grow too
 
 
@@ -48,6 +54,13 @@ def show_average(folder: Path, step: int) -> None:
                 _link(path, new / path.name)
 
 
+def show_adapter(folder: Path, model: Model, base: object) -> None:
+    """Put changes of low rank where other libraries find them, if one of these can hold such a model."""
+    if lora_layers(model) and not is_sharded(model):
+        with suppress(BadValue):
+            save_lora(model, folder / ADAPTER, base=base if isinstance(base, str) else None)
+
+
 def _of_a_save(folder: Path, step: int) -> Iterator[Path]:
     yield from (path for path in sorted(folder.iterdir()) if path.is_file() and not path.name.startswith("."))
     yield from (path for path in sorted((folder / TRAINING / f"step-{step}").rglob("*")) if path.is_file())
@@ -67,4 +80,4 @@ def _number(path: Path) -> int:
     return int(digits) if digits.isdecimal() else -1
 
 
-__all__ = ["BEST", "CHECKPOINTS", "WEIGHTS", "keep_last", "show_average"]
+__all__ = ["BEST", "CHECKPOINTS", "WEIGHTS", "keep_last", "show_adapter", "show_average"]

@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 from gnomon.checkpoints.native import WEIGHTS, fill, load, read_tensors
 from gnomon.checkpoints.staging import sweep
-from gnomon.errors import BadInput
+from gnomon.errors import BadInput, BadValue
 from gnomon.glossary import Words, words
 from gnomon.train.config import TrainConfig
 from gnomon.train.evaluation import Evaluation
@@ -27,7 +27,7 @@ from gnomon.train.interrupt import interrupt_on_signals
 from gnomon.train.metrics import MetricsLog, SilentLog, plot_loss
 from gnomon.train.ranks import Ranks
 from gnomon.train.run import Run
-from gnomon.train.state import read_state, restore
+from gnomon.train.state import BASE, keep_base, read_state, restore
 from gnomon.train.step import Abandoned
 from gnomon.train.task import Task
 
@@ -68,6 +68,7 @@ def train(
     loss stops being a number (the folder then holds the last good save); BadInput where another process writes there.
     """
     with ours(run_folder, new_folder) as folder:
+        keep_base(model, config, folder)
         run = Run(model, task, config, folder, origin or {})
         run.save(0)  # a folder that cannot be written is known before the first step
         return _go(run, quiet, lang)
@@ -94,7 +95,13 @@ def resume(
     """
     with ours(run_folder, old_folder) as folder:
         state = read_state(folder)
-        if model is None:
+        if state.config.lora_rank is not None:
+            if model is not None:
+                raise BadValue(
+                    "a run that trains changes of low rank begins with the model in its folder: leave model out"
+                )
+            model = load(folder / BASE, device)
+        elif model is None:
             model = load(folder, device)
         else:
             fill(model, read_tensors(folder / WEIGHTS)[0], folder / WEIGHTS)

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from gnomon.checkpoints.native import plain_name, read_tensors, write_tensors
 from gnomon.errors import BadInput
+from gnomon.train.lora import A, B, lora_layers
 from gnomon.train.optim import Optimizer, parts_of
 from gnomon.train.ranks import ALONE, Ranks
 from gnomon.train.spread import is_sharded
@@ -67,6 +68,16 @@ def place(whole: Tensor, like: Tensor) -> Tensor:
 
     assert isinstance(like, DTensor)
     return distribute_tensor(whole.to(like.device), like.device_mesh, like.placements, src_data_rank=None)
+
+
+@torch.no_grad()
+def fill_lora(model: nn.Module, tensors: Mapping[str, Tensor], file: Path) -> None:
+    """Copy matrices of low rank into a model, shared or not; BadInput where they are not those of its layers."""
+    own = {f"{name}.{which}": getattr(part, which) for name, part in lora_layers(model).items() for which in (A, B)}
+    if own.keys() != tensors.keys() or any(own[name].shape != tensor.shape for name, tensor in tensors.items()):
+        raise BadInput(f"{file} does not fit the model: its layers of low rank are others")
+    for name, tensor in tensors.items():
+        own[name].copy_(place(tensor, own[name]))
 
 
 Held = tuple[str, nn.Parameter, Mapping[str, Tensor]]
@@ -131,4 +142,4 @@ def _check_fits(file: Path, name: str, tensor: Tensor, weights: Mapping[str, Ten
         raise BadInput(f"{file} is of step {tensor.item():g}, but the weights beside it are of step {step}")
 
 
-__all__ = ["OPTIMIZER", "SHARDS", "place", "read_optimizer", "write_optimizer"]
+__all__ = ["OPTIMIZER", "SHARDS", "fill_lora", "place", "read_optimizer", "write_optimizer"]

@@ -15,8 +15,8 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 import torch
-from torch import Tensor, nn
 from torch import distributed as dist
+from torch import nn
 
 from gnomon.errors import BadInput, BadValue
 from gnomon.train.loss import Loss
@@ -121,12 +121,6 @@ class Ranks:
 ALONE = Ranks()
 
 
-def whole_tensor(tensor: Tensor) -> Tensor:
-    """A tensor that the processes share, whole; all of them have to ask at once. Any other tensor as it is."""
-    full: Any = getattr(tensor, "full_tensor", None)
-    return tensor if full is None else full()
-
-
 def launched() -> bool:
     """Whether torchrun started this process."""
     return dist.is_available() and dist.is_torchelastic_launched()
@@ -160,4 +154,4 @@ def process_group(device: torch.device) -> Iterator[torch.device]:
         dist.destroy_process_group()
 
 
-__all__ = ["ALONE", "Lost", "Ranks", "launched", "process_group", "restarted", "whole_tensor"]
+__all__ = ["ALONE", "Lost", "Ranks", "launched", "process_group", "restarted"]

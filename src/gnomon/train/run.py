@@ -17,7 +17,7 @@ from gnomon.train.average import Average
 from gnomon.train.config import TrainConfig
 from gnomon.train.evaluation import Evaluation
 from gnomon.train.health import MOST, Health, NotFinite, Spike
-from gnomon.train.kept import BEST, keep_last, show_average
+from gnomon.train.kept import BEST, keep_last, show_adapter, show_average
 from gnomon.train.loader import Loader
 from gnomon.train.loss import Loss
 from gnomon.train.memory_estimate import check_memory, is_out_of_memory
@@ -179,6 +179,7 @@ class Run:
         if self.ranks.first:
             keep_last(self.folder, done, self.config.keep)
             show_average(self.folder, done)
+            show_adapter(self.folder, self.inner, self.state.origin.get("from"))
 
 
 def _mixed_seed(*numbers: int) -> int:

@@ -17,11 +17,15 @@ from gnomon.models import Model
 from gnomon.models.meta import build_on_meta
 from gnomon.models.stack import Stack
 from gnomon.train.config import TrainConfig
-from gnomon.train.ranks import Ranks, whole_tensor
+from gnomon.train.lora import add_lora, lora_layers, merged_weights
+from gnomon.train.ranks import Ranks
 
 
 def prepare(model: nn.Module, inner: Model, config: TrainConfig, ranks: Ranks) -> nn.Module:
     """What is called in training: the model as it is, or wrapped, such that this process computes its share."""
+    if config.lora_rank is not None and not lora_layers(inner):
+        torch.manual_seed(config.seed)
+        add_lora(inner, config.lora_rank, config.lora_alpha, config.lora_targets)
     stacks = [part for part in inner.modules() if isinstance(part, Stack)]
     for stack in stacks:
         stack.gradient_checkpointing = config.gradient_checkpointing
@@ -72,10 +76,11 @@ def is_sharded(model: nn.Module) -> bool:
 
 @torch.no_grad()
 def gather(model: Model) -> Model:
-    """A plain model with all weights, on the CPU; the model itself where they are all here. Every process must ask."""
-    if not is_sharded(model):
+    """A plain model with all weights, on the CPU: those that are shared gathered, changes of low rank added. The model
+    itself where it is plain and whole. Every process must ask."""
+    if not is_sharded(model) and not lora_layers(model):
         return model
-    weights = {name: whole_tensor(tensor).cpu() for name, tensor in model.state_dict().items()}
+    weights = {name: tensor.cpu() for name, tensor in merged_weights(model).items()}
     plain = build_on_meta(model.config).to(next(iter(weights.values())).dtype)
     assign_weights(plain, weights, torch.device("cpu"))
     for name in ("tokenizer", "labels", "prompts", "ends", "start", "first"):

@@ -3,6 +3,7 @@
     RUN/training/step-500/optimizer.safetensors   the optimizer's tensors, by the name of their weight
     RUN/training/step-500/shards/                 instead, where processes share the weights: what each of them holds
     RUN/training/step-500/average/                the model with the average of its weights, where there is one
+    RUN/training/step-500/lora.safetensors        the changes of low rank; RUN/base/ then holds the model they are to
     RUN/training/step-500/state.json              the step, the settings, a fingerprint of the data
 
 The header of RUN/model.safetensors names the step it belongs to. That file takes its place last, so there is no moment
@@ -18,7 +19,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from gnomon.checkpoints.native import (
     WEIGHTS,
@@ -26,21 +27,26 @@ from gnomon.checkpoints.native import (
     fill,
     read_json,
     read_tensors,
+    save_model,
     unwrap,
     write_json,
     write_model,
+    write_tensors,
 )
 from gnomon.errors import BadInput
+from gnomon.models import Model
 from gnomon.settings import annotations_of, check_fields
 from gnomon.train.average import Average
 from gnomon.train.config import TrainConfig
 from gnomon.train.health import Health
+from gnomon.train.lora import lora_layers, lora_weights
 from gnomon.train.optim import Optimizer
-from gnomon.train.optimizer_state import read_optimizer, write_optimizer
+from gnomon.train.optimizer_state import fill_lora, read_optimizer, write_optimizer
 from gnomon.train.ranks import ALONE, Ranks
 from gnomon.train.spread import gather, is_sharded
 
-TRAINING, STATE, AVERAGE = "training", "state.json", "average"
+TRAINING, STATE, AVERAGE, BASE, CHANGES = "training", "state.json", "average", "base", "lora.safetensors"
+AVERAGE_CHANGES = "average-lora.safetensors"
 FORMAT = 2
 # Settings that format 1 did not have. Runs of that time did what their defaults say.
 OF_FORMAT_2 = {
@@ -57,6 +63,9 @@ OF_FORMAT_2 = {
     "save_minutes",
     "keep",
     "keep_best",
+    "lora_rank",
+    "lora_alpha",
+    "lora_targets",
 }
 
 
@@ -100,6 +109,9 @@ def save_run(
                 if ranks.first:
                     (into / AVERAGE).mkdir()
                     write_model(averaged, into / AVERAGE, step=state.step)
+        for name, tensors in _changes(unwrap(model), average).items():
+            if ranks.first:
+                write_tensors(into / name, tensors)
         if ranks.first:
             write_model(whole, new, step=state.step)
             write_json(into / STATE, {"format": FORMAT, **asdict(state)})
@@ -107,6 +119,19 @@ def save_run(
         for other in (folder / TRAINING).iterdir():
             if other.name != current:
                 shutil.rmtree(other, ignore_errors=True)
+
+
+def _changes(model: Model, average: Average | None) -> dict[str, dict[str, Tensor]]:
+    """The changes of low rank and their average, by the names of their files; nothing for a model without any."""
+    if not (changes := lora_weights(model)):
+        return {}
+    return {CHANGES: changes} if average is None else {CHANGES: changes, AVERAGE_CHANGES: average.whole()}
+
+
+def keep_base(model: nn.Module, config: TrainConfig, folder: Path) -> None:
+    """Write the model as it is before it gets changes of low rank, where a run trains these alone."""
+    if config.lora_rank is not None and Ranks.here().first:
+        save_model(model, folder / BASE)
 
 
 @contextmanager
@@ -160,12 +185,14 @@ def restore(folder: Path, model: nn.Module, optimizer: Optimizer, average: Avera
     """Put the saved weights into the model, and the saved tensors into its optimizer and the average."""
     step = _step_of_the_weights(folder)
     saved = state_folder(folder, step)
-    if not is_sharded(model):  # else its weights came before they were shared
+    if lora_layers(model):
+        fill_lora(unwrap(model), read_tensors(saved / CHANGES)[0], saved / CHANGES)
+    elif not is_sharded(model):  # else its weights came before they were shared
         fill(model, read_tensors(folder / WEIGHTS)[0], folder / WEIGHTS)
     counted = step - read_state(folder).health.skipped
     read_optimizer(saved, model, optimizer, step, counted)
     if average is not None:
-        average.read(saved / AVERAGE / WEIGHTS)
+        average.read(saved / (AVERAGE_CHANGES if lora_layers(model) else f"{AVERAGE}/{WEIGHTS}"))
 
 
 def _step_of_the_weights(folder: Path) -> int:
@@ -182,4 +209,15 @@ def state_folder(folder: Path, step: int) -> Path:
     return folder / TRAINING / f"step-{step}"
 
 
-__all__ = ["AVERAGE", "TRAINING", "Best", "State", "read_state", "restore", "save_run", "state_folder"]
+__all__ = [
+    "AVERAGE",
+    "BASE",
+    "TRAINING",
+    "Best",
+    "State",
+    "keep_base",
+    "read_state",
+    "restore",
+    "save_run",
+    "state_folder",
+]

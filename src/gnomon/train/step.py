@@ -10,8 +10,9 @@ from gnomon.train.health import Health, HealthSettings, NotFinite
 from gnomon.train.loss import Loss
 from gnomon.train.optim import Optimizer
 from gnomon.train.precision import mixed_precision
-from gnomon.train.ranks import ALONE, Ranks, whole_tensor
+from gnomon.train.ranks import ALONE, Ranks
 from gnomon.train.task import Batch
+from gnomon.train.whole import whole_tensor
 
 Judge = Callable[[float, float, float], None]  # of loss, norm of its gradient and rate; raises where they are bad
 
