@@ -17,6 +17,10 @@ from gnomon.train.task import Batch, Task
 AHEAD = 2  # batches that each process has ready
 
 
+class MakerEnded(BadInput):
+    """A process that makes batches was killed."""
+
+
 class _Steps(Dataset[Batch]):
     def __init__(self, task: Task) -> None:
         self.task = task
@@ -34,7 +38,7 @@ class Loader:
         self._ahead: Iterator[Batch] = iter(())
 
     def batch(self, number: int) -> Batch:
-        """The batch of step `number`. They are made ahead for who asks in order. BadInput where a maker was killed."""
+        """The batch of step `number`. They are made ahead for who asks in order. MakerEnded where one was killed."""
         if self.workers == 0:
             return self.task.batch(number)
         if number != self._next:
@@ -45,7 +49,7 @@ class Loader:
         except RuntimeError as error:
             if "worker" not in str(error):
                 raise
-            raise BadInput(f"a process that makes batches ended: {error}. Take fewer workers, or none") from error
+            raise MakerEnded(f"a process that makes batches ended: {error}. Take fewer workers, or none") from error
 
     def _from(self, number: int) -> Iterator[Batch]:
         steps = range(number, max(self.last, number + 1))
@@ -65,9 +69,9 @@ class Loader:
 
 def _begin(worker: int) -> None:
     """A worker ends with its parent, not by the Ctrl-C that asks the parent to save, and keeps no folder locked."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # how its parent ends it
     let_go()
 
 
-__all__ = ["Loader"]
+__all__ = ["Loader", "MakerEnded"]

@@ -18,7 +18,7 @@ from gnomon.train.config import TrainConfig
 from gnomon.train.evaluation import Evaluation
 from gnomon.train.health import MOST, Health, NotFinite, Spike
 from gnomon.train.kept import BEST, keep_last, show_adapter, show_average
-from gnomon.train.loader import Loader
+from gnomon.train.loader import Loader, MakerEnded
 from gnomon.train.loss import Loss
 from gnomon.train.memory_estimate import check_memory, is_out_of_memory
 from gnomon.train.optim import optimizer_of
@@ -27,7 +27,7 @@ from gnomon.train.ranks import Ranks
 from gnomon.train.schedule import rate
 from gnomon.train.spread import at_hand, gather, prepare
 from gnomon.train.state import Best, State, save_run
-from gnomon.train.step import training_step
+from gnomon.train.step import Abandoned, training_step
 from gnomon.train.task import Task
 
 
@@ -72,9 +72,14 @@ class Run:
         Raises NotFinite or Spike, with the way out, where the numbers overflow or jump, and Abandoned where `stop`
         returned something between two pieces of the batch: the state is then what it was before the step.
         """
-        before, c = time.perf_counter(), self.config
+        before, c, seen = time.perf_counter(), self.config, [0.0, 0.0]
+        try:
+            batch = self.batches.batch(number)
+        except MakerEnded as error:
+            if stop():  # by the same signal
+                raise Abandoned from error
+            raise
         torch.manual_seed(_mixed_seed(c.seed, number, self.ranks.rank))  # what dropout draws from
-        batch, seen = self.batches.batch(number), [0.0, 0.0]
 
         def judge(loss: float, norm: float, lr: float) -> None:
             seen[:] = loss, norm
