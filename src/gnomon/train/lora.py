@@ -119,9 +119,11 @@ def lora_weights(model: Model) -> dict[str, Tensor]:
 def _linears(model: Model) -> dict[str, Linear]:
     """The linear layers of the blocks, by name."""
     return {
-        f"{stack}.blocks.{name}": part for stack, parts in _stacks(model) for name, part in parts.blocks.named_modules()
+        f"{stack}.blocks.{name}": part
+        for stack, parts in _stacks(model)
+        for name, part in parts.blocks.named_modules()
         if isinstance(part, Linear)
-    }  # fmt: skip
+    }
 
 
 def _stacks(model: Model) -> Iterator[tuple[str, Stack]]:

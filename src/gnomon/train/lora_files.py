@@ -26,9 +26,14 @@ CONFIG, WEIGHTS, PREFIX = "adapter_config.json", "adapter_model.safetensors", "b
 TASKS = {"tokens": "CAUSAL_LM", "classes": "SEQ_CLS", "spans": "TOKEN_CLS"}
 # Settings of peft that change what is computed, and the values that mean what is here.
 PLAIN: Mapping[str, tuple[object, ...]] = {
-    "peft_type": ("LORA",), "bias": ("none",), "use_dora": (False, None), "modules_to_save": (None, []),
-    "layer_replication": (None, []), "trainable_token_indices": (None, [], {}), "target_parameters": (None, []),
-}  # fmt: skip
+    "peft_type": ("LORA",),
+    "bias": ("none",),
+    "use_dora": (False, None),
+    "modules_to_save": (None, []),
+    "layer_replication": (None, []),
+    "trainable_token_indices": (None, [], {}),
+    "target_parameters": (None, []),
+}
 
 
 @dataclass(frozen=True)
@@ -72,12 +77,19 @@ def save_lora(model: Model, folder: str | Path, base: str | None = None, family:
     usual = max(set(ranks.values()), key=[*ranks.values()].count)
     alpha = next(alphas[name] for name, rank in ranks.items() if rank == usual)
     about = {
-        "peft_type": "LORA", "task_type": TASKS.get(config.head), "base_model_name_or_path": base, "bias": "none",
-        "r": usual, "lora_alpha": alpha, "lora_dropout": 0.0, "inference_mode": True,
-        "target_modules": _targets(model, ranks, family), "fan_in_fan_out": any(layer.turned for layer in layers),
+        "peft_type": "LORA",
+        "task_type": TASKS.get(config.head),
+        "base_model_name_or_path": base,
+        "bias": "none",
+        "r": usual,
+        "lora_alpha": alpha,
+        "lora_dropout": 0.0,
+        "inference_mode": True,
+        "target_modules": _targets(model, ranks, family),
+        "fan_in_fan_out": any(layer.turned for layer in layers),
         "rank_pattern": {name: rank for name, rank in ranks.items() if rank != usual},
         "alpha_pattern": {name: a for name, a in alphas.items() if a != alpha},
-    }  # fmt: skip
+    }
     with draft(folder) as new:
         write_json(new / CONFIG, about)
         write_tensors(new / WEIGHTS, tensors, {"format": "pt"})
