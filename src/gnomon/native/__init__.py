@@ -22,12 +22,13 @@ from gnomon.shapes import Float
 
 Kind = Literal["float32", "float16", "bfloat16", "int8", "int4"]
 KINDS: dict[str, int] = {"float32": 0, "float16": 1, "int8": 2, "int4": 3, "bfloat16": 4}  #: as in products.h
-ABI = 3
-ROWS = {**dict.fromkeys(KINDS, 16), "float32": 8}  #: with more rows a large product is faster
+ABI = 4
+ROWS = dict.fromkeys(KINDS, 16)  #: with more rows a large product is faster
 STORED_AS = {  #: the dtype of a matrix in each form; blocks are bytes
     "float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16, "int8": torch.uint8,
     "int4": torch.uint8,
 }  # fmt: skip
+VECTORS = {"plain": 0, "avx2": 1}  #: what GNOMON_NATIVE holds the compiled code to
 BLOCK = 32  #: weights that share a scale
 BLOCK_BYTES = {"int8": 34, "int4": 18}  #: of a block
 ALONE = 2**15  #: weights that one thread multiplies before another could begin
@@ -61,7 +62,7 @@ def library() -> Library | None:
             return None
     except (OSError, AttributeError):
         return None
-    if not loaded.gnomon_vectors(not plain) and not plain:
+    if not loaded.gnomon_vectors(VECTORS.get(os.environ.get("GNOMON_NATIVE", "auto"), 2)) and not plain:
         return None
     multiply, address, number = loaded.gnomon_product, ctypes.c_void_p, ctypes.c_int64
     multiply.argtypes = [*[address] * 4, *[number] * 3, *[ctypes.c_int] * 2, *[address] * 2]

@@ -195,6 +195,36 @@ AVX2 static inline __attribute__((always_inline)) void dot_rows(
     switch (count) { CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) }
 }
 
+/* Numbers i to i + n of row o as float32; n is a number of whole blocks, or the last of them. */
+AVX2 static void unpack_row(const job_t *job, int64_t o, int64_t i, int64_t n, float *out) {
+    const uint8_t *w = (const uint8_t *)job->w + (size_t)o * row_bytes(job->kind, job->in);
+    int64_t j = 0;
+    for (; j + BLOCK <= n; j += BLOCK) {
+        __m256 part[4], d = unpack(job->kind, w, i + j, part);
+        for (int k = 0; k < 4; k++)
+            _mm256_storeu_ps(out + j + 8 * k, job->kind == Q8 || job->kind == Q4 ? _mm256_mul_ps(part[k], d) : part[k]);
+    }
+    if (j < n) unpack_plain(job->kind, w, i + j, n - j, out + j);
+}
+
+#define STRETCH 1024
+#define MOST 16 /* rows of x */
+#define FEW 8   /* rows of x that are multiplied without a tile */
+
+#define W 8
+#define OUTS 3
+#define TARGET AVX2
+#define NAME(f) f##_256
+#define SUM(v) total((__m256)(v))
+#include "tile.h"
+
+#define W 16
+#define OUTS 6
+#define TARGET __attribute__((target("avx512f,avx2,fma,f16c")))
+#define NAME(f) f##_512
+#define SUM(v) _mm512_reduce_add_ps((__m512)(v))
+#include "tile.h"
+
 AVX2 static void dot_avx2(const job_t *job, int64_t from, int64_t to) {
     for (int64_t o = from; o < to; o++)
         for (int64_t first = 0; first < job->rows; first += ROWS) {
@@ -212,20 +242,26 @@ AVX2 static void dot_avx2(const job_t *job, int64_t from, int64_t to) {
 
 /* ------------------------------------------------------------------ the entrances */
 
-static int vectors = 0; /* whether the vector instructions above are there and wanted */
+static int vectors = 0; /* whether the vector instructions above are there and wanted; 2: those of AVX-512 too */
 
-int gnomon_abi(void) { return 3; } /* raised with every change of an entrance; __init__.py asks for it */
+int gnomon_abi(void) { return 4; } /* raised with every change of an entrance; __init__.py asks for it */
 
 int gnomon_vectors(int wanted) {
 #ifdef X86
     __builtin_cpu_init();
     vectors = wanted && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+    if (vectors && wanted > 1 && __builtin_cpu_supports("avx512f")) vectors = 2;
 #endif
     return vectors;
 }
 
 static void outputs(const job_t *job, int64_t from, int64_t to) {
 #ifdef X86
+    if (vectors && job->rows > FEW && job->rows <= MOST) {
+        if (vectors > 1) several_512(job, from, to);
+        else several_256(job, from, to);
+        return;
+    }
     if (vectors) {
         dot_avx2(job, from, to);
         return;
