@@ -7,13 +7,14 @@ What the command line does has a name here too: gn.train.train, gn.evaluate, gn.
 gn.retrofit, gn.convert, gn.pull, gn.plan, gn.presets, gn.neighbors, gn.lab, gn.audit, gn.plots.
 """
 
-import importlib
-import importlib.util
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
 __version__ = "0.1.0"
 
+TYPE_CHECKING = False  # as type checkers read it; typing itself would double the time of `gnomon --help`
 if TYPE_CHECKING:
+    from typing import Any
+
     from gnomon import attention as attention
     from gnomon import audit as audit
     from gnomon import blocks as blocks
@@ -108,6 +109,8 @@ __all__ = [*_PACKAGES, *_HOMES, "__version__"]
 
 def __getattr__(name: str) -> Any:
     """A public name, or a module of this package: gn.layout, say."""
+    import importlib.util
+
     if name in _HOMES:
         return getattr(importlib.import_module(f"gnomon.{_HOMES[name]}"), name)
     if name in _PACKAGES or (not name.startswith("_") and importlib.util.find_spec(f"gnomon.{name}")):

@@ -10,8 +10,10 @@ shared       a network that every token takes besides (DeepSeekMoE, arXiv:2401.0
 No expert has a capacity and no token is dropped, so a token's output depends on that token alone, whatever its batch.
 """
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from functools import cache, wraps
 from typing import Annotated, Any
 
 import torch
@@ -24,6 +26,25 @@ from gnomon.kinds import Setting
 from gnomon.linear import Linear
 from gnomon.settings import check_fields
 from gnomon.shapes import Float, Int
+
+
+def never_compiled(method: Callable[..., Float]) -> Callable[..., Float]:
+    """torch.compiler.disable for a method, without its import of the compiler, which takes longer than that of torch.
+    Where the compiler was imported, something may be compiled: from then on its own disable is called."""
+
+    @wraps(method)
+    def run(*given: Any) -> Float:
+        disable = _disabled if "torch._dynamo" in sys.modules else lambda method: method
+        y: Float = disable(method)(*given)
+        return y
+
+    run._torchdynamo_disable = True  # type: ignore[attr-defined]  # what the compiler asks of a function that it meets
+    return run
+
+
+@cache
+def _disabled(method: Callable[..., Float]) -> Callable[..., Float]:
+    return torch.compiler.disable(method)
 
 
 @dataclass(frozen=True)
@@ -124,7 +145,7 @@ class MixtureOfExperts(nn.Module):
         weights, chosen = p.topk(self.top_k, -1)
         return weights / weights.sum(-1, keepdim=True) if self.normalised else weights, chosen
 
-    @torch.compiler.disable  # type: ignore[untyped-decorator]  # how many tokens an expert gets is known from values alone
+    @never_compiled  # how many tokens an expert gets is known from values alone
     def answers(self, x: Float, chosen: Int) -> Float:
         """x (N, D) and its experts (N, k) -> what each of them makes of it, (N, k, D).
 

@@ -1,7 +1,7 @@
 """`gnomon`: the frame of the command line.
 
-A command is a file beside this one that defines `command`, and a line in COMMANDS. Help, completion and version read
-the table alone, so that none of them waits for torch; a command's file is imported when that command is run.
+A command is a file beside this one that defines `command`, and a line in `front_page.COMMANDS`. Help, completion and
+version read the table alone, so that none of them waits for torch; a command's file is imported when that command is run.
 """
 
 import os
@@ -16,36 +16,9 @@ from click.shell_completion import CompletionItem
 
 from gnomon import __version__
 from gnomon.cli.failures import report_failures
+from gnomon.cli.front_page import COMMANDS, SUMMARY, front_page, terminal_width
 from gnomon.cli.transliteration import ERR, OUT
 from gnomon.errors import shorten, unknown
-
-COMMANDS = {
-    "demo": "Train the same small Transformer under each position encoding and compare them.",
-    "train": "Train a model on your text, on the text that is already on this machine, or on another task.",
-    "eval": "Measure a trained model on what was held out, with confidence intervals.",
-    "generate": "Let a trained model write.",
-    "chat": "Talk with a model that was trained for it.",
-    "pull": "Fetch a real model by its name, or list those there are.",
-    "predict": "Let a trained model label the spans of a text, or tell its class.",
-    "fill": "Guess the gaps of a text.",
-    "neighbors": "Show what a trained model keeps close together, and a map of it.",
-    "lab": "Measure encodings beside each other, far past their training length.",
-    "plot": "Draw an encoding, a mask, a norm: heat map, wavelengths, clock hands, scores, biases, gradients.",
-    "explore": "Open a local page on which position, attention and generation can be seen to move.",
-    "inspect": "Follow a text through a model: ids, vectors, positions, attention, output.",
-    "audit": "Find faults of position, masks, caches and tying in any model.",
-    "advise": "Recommend a way to let a model read further, or advise against it.",
-    "extend": "Let a model read further than it was trained to.",
-    "retrofit": "Give a model another position encoding.",
-    "convert": "Write a model in the files of another program.",
-    "order": "Show that without positions attention cannot tell who bit whom.",
-    "positions": "List the position encodings there are.",
-    "settings": "List the settings of a model, or explain some of them.",
-    "plan": "Count a model's parameters and its cache before you build it.",
-    "tokenizer": "Train a tokenizer, or see what one does to a text.",
-    "doctor": "Say what this machine has and how fast it multiplies.",
-    "completion": "Print the script that completes commands and options in your shell.",
-}
 
 
 def _module(name: str) -> str:
@@ -75,10 +48,10 @@ class LazyGroup(click.Group):
             raise unknown("command", args[0], known)
         return super().resolve_command(ctx, args)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands from the table, importing none of them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, COMMANDS[name]) for name in self.list_commands(ctx)])
+    def get_help(self, ctx: click.Context) -> str:
+        """The page of `gnomon --help`, which does not wait for click either."""
+        width = ctx.terminal_width or terminal_width()
+        return front_page({name: COMMANDS[name] for name in self.list_commands(ctx)}, width).rstrip("\n")
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete command names from the table, importing none of them."""
@@ -101,10 +74,10 @@ class LazyGroup(click.Group):
 @click.command(cls=LazyGroup, name="gnomon", context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="gnomon %(version)s")
 def cli() -> None:
-    """Choose a Transformer's sense of position by name; see it, test it, measure it.
+    pass
 
-    Start with `gnomon demo`. Every command has --help, and --json for programs.
-    """
+
+cli.help = SUMMARY
 
 
 def main() -> None:
