@@ -362,6 +362,18 @@ def test_importing_gnomon_waits_for_nothing():
     assert brought_along("import gnomon", ["torch", "numpy", "matplotlib", "transformers", "tokenizers"]) == []
 
 
+def test_the_front_page_waits_for_nothing_that_python_itself_does_not():
+    code = "sys.argv[1:] = ['--help']\nfrom gnomon.cli.entry import main\nimport io, contextlib\n"
+    code += "with contextlib.redirect_stdout(io.StringIO()):\n    main()"
+    assert brought_along(code, ["click", "typing", "inspect", "json", "torch"]) == []
+
+
+@pytest.mark.slow
+def test_a_model_class_waits_for_no_compiler_and_no_templates():
+    unwanted = ["torch._dynamo", "torch._inductor", "sympy", "jinja2", "matplotlib", "tqdm", "gnomon.checkpoints"]
+    assert brought_along("import gnomon\ngnomon.DecoderOnly\nimport gc\nassert gc.isenabled()", unwanted) == []
+
+
 @pytest.mark.slow
 def test_the_library_needs_neither_pictures_nor_oracles():
     libraries = [name for name in packages() if name.removeprefix("gnomon.") not in ("plots", "cli", "explorer")]

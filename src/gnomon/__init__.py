@@ -112,10 +112,25 @@ def __getattr__(name: str) -> Any:
     import importlib.util
 
     if name in _HOMES:
-        return getattr(importlib.import_module(f"gnomon.{_HOMES[name]}"), name)
+        return getattr(_imported(f"gnomon.{_HOMES[name]}"), name)
     if name in _PACKAGES or (not name.startswith("_") and importlib.util.find_spec(f"gnomon.{name}")):
-        return importlib.import_module(f"gnomon.{name}")
+        return _imported(f"gnomon.{name}")
     raise AttributeError(f"module 'gnomon' has no attribute {name!r}; it has {', '.join(sorted(__all__))}")
+
+
+def _imported(module: str) -> Any:
+    """The module, imported without a collection of garbage: it would look at all of torch, and takes as long as all
+    that is imported here."""
+    import gc
+    import importlib
+
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        return importlib.import_module(module)
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def __dir__() -> list[str]:

@@ -1,5 +1,5 @@
 """`python -m gnomon` is the `gnomon` command."""
 
-from gnomon.cli.front_page import main
+from gnomon.cli.entry import main
 
 main()

@@ -5,6 +5,7 @@ import resource
 import subprocess
 import sys
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -17,6 +18,20 @@ HEAVY = ("torch", "numpy", "matplotlib", "tokenizers", "transformers")
 
 def python(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize("columns", ["60", "200"])
+def test_the_front_page_is_the_same_with_and_without_click(columns, monkeypatch, capsys):
+    from gnomon.cli import entry, front_page
+
+    monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setattr(sys, "argv", ["gnomon", "--help"])
+    entry.main()
+    page = capsys.readouterr().out
+    assert page == CliRunner().invoke(cli, ["--help"], terminal_width=None).stdout
+    assert max(map(len, page.splitlines())) <= min(int(columns), 80) - 2
+    listed = {name for line in front_page.OPTIONS for name in line.split(", ")}
+    assert listed == {name for option in cli.get_params(click.Context(cli)) for name in option.opts}
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["completion", "bash"], ["trian"]])

@@ -1,7 +1,6 @@
 """What `gnomon --help` prints, without waiting for anything: not even click, or Python's typing, is imported here."""
 
 import os
-import sys
 
 COMMANDS = {
     "demo": "Train the same small Transformer under each position encoding and compare them.",
@@ -36,23 +35,6 @@ SUMMARY = """Choose a Transformer's sense of position by name; see it, test it, 
 Start with `gnomon demo`. Every command has --help, and --json for programs."""
 OPTIONS = {"--version": "Show the version and exit.", "-h, --help": "Show this message and exit."}
 WIDEST = 80  # columns
-
-
-def main() -> None:
-    """The command `gnomon`: its front page, or what it is asked to do."""
-    if sys.argv[1:] in (["--help"], ["-h"]) and sys.stdout is not None and "_GNOMON_COMPLETE" not in os.environ:
-        here = os.path.dirname(__file__)
-        offered = {name: line for name, line in COMMANDS.items() if os.path.isfile(os.path.join(here, f"{name}.py"))}
-        try:
-            sys.stdout.write(front_page(offered, terminal_width()))
-            sys.stdout.flush()
-            return
-        except OSError:  # nobody reads on
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise SystemExit(1) from None
-    from gnomon.cli.main import main as run
-
-    run()
 
 
 def front_page(commands: dict[str, str], width: int) -> str:
@@ -94,4 +76,4 @@ def terminal_width() -> int:
     return max(min(wide, WIDEST) - 2, 50)
 
 
-__all__ = ["COMMANDS", "SUMMARY", "front_page", "main", "terminal_width"]
+__all__ = ["COMMANDS", "SUMMARY", "front_page", "terminal_width"]

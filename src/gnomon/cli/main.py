@@ -1,7 +1,7 @@
 """`gnomon`: the frame of the command line.
 
 A command is a file beside this one that defines `command`, and a line in `front_page.COMMANDS`. Help, completion and
-version read the table alone, so that none of them waits for torch; a command's file is imported when that command is run.
+version read the table alone, so that none of them waits for torch; a command's file is imported when it is run.
 """
 
 import os

@@ -1,14 +1,19 @@
 """Chat: a conversation with a model that was trained for it, over one cache."""
 
-from collections.abc import Callable
+from __future__ import annotations
 
-from gnomon.data.chat import Message, Options, chat_ids, end_of_turn
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 from gnomon.errors import BadValue
 from gnomon.generate.constraints import NO_CONSTRAINTS, Constraints
 from gnomon.generate.loop import Strategy, generate
 from gnomon.generate.model import LanguageModel
 from gnomon.generate.row import Generation, Token
 from gnomon.generate.strategies import GREEDY
+
+if TYPE_CHECKING:  # where no conversation is held, nobody waits for the language of templates
+    from gnomon.data.chat import Message, Options
 
 
 class Chat:
@@ -30,6 +35,8 @@ class Chat:
         """
         if model.tokenizer is None:
             raise BadValue("this model has no tokenizer, so it can neither read nor write a text: set model.tokenizer")
+        from gnomon.data.chat import end_of_turn
+
         self.model, self.tokenizer = model, model.tokenizer
         self.messages: list[Message] = [] if system is None else [{"role": "system", "content": system}]
         self.options: Options = options or {}
@@ -51,6 +58,8 @@ class Chat:
 
         After an interruption (Ctrl-C) what was written up to then is the answer, and the conversation can go on.
         """
+        from gnomon.data.chat import chat_ids
+
         asked: list[Message] = [*self.messages, {"role": "user", "content": text}]
         ids = chat_ids(self.tokenizer, asked, options=self.options)
         written: list[Token] = []
