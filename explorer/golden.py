@@ -152,6 +152,26 @@ def _bias(encoding: gn.PositionEncoding, heads: int, gaps: list[int]) -> torch.T
     return encoding.bias(torch.arange(heads, dtype=torch.float64)[:, None], query, query + torch.tensor(gaps))
 
 
+@section
+def masks() -> Cases:
+    """Positions of each kind of row, and who sees whom in it, as rows of 0 and 1."""
+    T, n = 10, 4
+    rows = {
+        "dense": gn.Layout.dense(1, T),
+        "left": gn.Layout.padded(torch.arange(T)[None] >= n),
+        "right": gn.Layout.padded(torch.arange(T)[None] < T - n),
+        "packed": gn.Layout.packed([[4, 4, 2]]),
+        "prefix": gn.Layout.prefix(n, T),
+    }
+    made = []
+    for kind, at in rows.items():
+        for causal, window, sinks in ((True, 0, 0), (False, 0, 0), (True, 3, 0), (True, 3, 2), (False, 2, 0)):
+            seen = gn.visible(at, at, causal, window or None, sinks)[0, 0].int().tolist()
+            expected = {"pos": at.pos[0].tolist(), "rows": ["".join(map(str, row)) for row in seen]}
+            made.append(case(expected, kind=kind, length=T, n=n, causal=causal, window=window, sinks=sinks))
+    return made
+
+
 def text() -> str:
     """The file as it should be."""
     parts = [

@@ -7,6 +7,8 @@ import Flow from "./flow/Flow.svelte";
 import flow from "./flow/texts.json";
 import Generate from "./generate/Generate.svelte";
 import generate from "./generate/texts.json";
+import Masks from "./masks/Masks.svelte";
+import masks from "./masks/texts.json";
 import Order from "./order/Order.svelte";
 import order from "./order/texts.json";
 import Rotary from "./rotary/Rotary.svelte";
@@ -26,6 +28,7 @@ export const PANELS: Entry[] = [
   entry("sinusoid", "group_encodings", Sinusoid, sinusoid),
   entry("rotary", "group_encodings", Rotary, rotary),
   entry("biases", "group_encodings", Biases, biases),
+  entry("masks", "group_attention", Masks, masks),
   entry("flow", "group_model", Flow, flow),
   entry("order", "group_model", Order, order),
   entry("generate", "group_model", Generate, generate),

@@ -5,7 +5,8 @@ and is shipped, so that nobody who uses it needs Node. Panels of pure maths run 
 questions to this server: a question is a function of `questions`, found by its name.
 """
 
-from gnomon.explorer import flow as _flow  # noqa: F401  questions register themselves
+from gnomon.explorer import faults as _faults  # noqa: F401  questions register themselves
+from gnomon.explorer import flow as _flow  # noqa: F401
 from gnomon.explorer import order as _order  # noqa: F401
 from gnomon.explorer import write as _write  # noqa: F401
 from gnomon.explorer.app import explorer
