@@ -1,6 +1,6 @@
 """Trains the small models that the explorer has when none is named, and puts them into the package.
 
-    nice -n 10 python explorer/train_models.py runs/explorer      trains (about twenty minutes on two cores), then stores
+    nice -n 10 python explorer/train_models.py runs/explorer      trains (twenty minutes on two cores), then stores
     python explorer/train_models.py runs/explorer --store         stores again what is trained already
 
 A decoder under each encoding of the demo, by the demo's own recipe and text; a translator of numbers, Spanish to

@@ -5,10 +5,7 @@ and is shipped, so that nobody who uses it needs Node. Panels of pure maths run 
 questions to this server: a question is a function of `questions`, found by its name.
 """
 
-from gnomon.explorer import faults as _faults  # noqa: F401  questions register themselves
-from gnomon.explorer import flow as _flow  # noqa: F401
-from gnomon.explorer import order as _order  # noqa: F401
-from gnomon.explorer import write as _write  # noqa: F401
+from gnomon.explorer import evidence, faults, flow, order, space, tables, write  # noqa: F401  their questions register
 from gnomon.explorer.app import explorer
 from gnomon.explorer.serve import Served, serve
 from gnomon.explorer.shelf import Shelf, included

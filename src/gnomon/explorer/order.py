@@ -1,4 +1,4 @@
-"""The question `order`: two words of a sentence change places; what does a real model notice, with position and without?
+"""The question `order`: two words of a sentence change places. What does a model notice, with position and without?
 
 Position is off where every token is said to sit at position 0; who may look at whom is left as it is, or opened to both
 sides. With f the outputs, s the scores and P the exchange of words, a model that sees no order obeys f(b) = P f(a) and

@@ -4,8 +4,8 @@
     def norms(model: Model, text: str, layer: int = 0) -> Answer: ...
 
 `POST /api/norms {"model": "...", "text": "..."}` calls it. Values are checked against the annotations, and what is
-wrong comes back as the message of a BadValue. What is `told` bit by bit is a generator of answers. A tensor becomes {"shape", "dtype", "data"}: its numbers in base64, as
-float32, or as float16 where there are many.
+wrong comes back as the message of a BadValue. What is `told` bit by bit is a generator of answers. A tensor becomes
+{"shape", "dtype", "data"}: its numbers in base64, as float32, or as float16 where there are many.
 """
 
 import base64
