@@ -6,7 +6,8 @@ The sum is the inner product of two sinusoidal vectors of width D, without what 
 expansion, hence the name. It falls about as the logarithm of distance, more gently in later heads, has no parameters
 and keeps some weight on far keys. D/2 is taken off so that a token's own bias is 0; a softmax cannot tell. Perplexity
 stays nearly flat past the training length; beyond `base` tokens the slowest cosines turn back. A finding of research;
-in use, KERPLE with its learned curves has mostly taken its place.
+in use, KERPLE with its learned curves has mostly taken its place. Frequencies count from i = 1 and heads are weaker one
+by one, as in NVIDIA NeMo's implementation of the paper.
 """
 
 from collections.abc import Mapping

@@ -49,9 +49,13 @@ _REASONS: Mapping[str, str] = {
         albert.layers_to_keep modernbert.layer_norm_eps modernbert.position_embedding_type gpt2.n_ctx bloom.seq_length
         bloom.offset_alibi mpt.learned_pos_emb t5.n_positions distilbert.sinusoidal_pos_embds
         marian.extra_pos_embeddings pegasus.extra_pos_embeddings cohere.model_max_length
+        gemma2.sliding_window_size starcoder2.layer_norm_epsilon
         exaone4.sliding_window_pattern smollm3.max_window_layers qwen3_moe.max_window_layers""",
     "an object of settings is no model": "mpt.attn_config.is_encoder_decoder",
     "hidden_activation is what counts": "gemma3_text.hidden_act gemma2.hidden_act",
+    "hidden_act is what counts": "starcoder2.activation_function",
+    "its code scales scores and ties its matrices whatever is said": """
+        starcoder2.scale_attn_weights distilbert.tie_weights_""",
 }
 
 #: name -> why it changes nothing
