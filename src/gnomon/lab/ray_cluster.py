@@ -57,7 +57,7 @@ class RayCluster:
     def _connect(self, ray: Any, cells: Sequence[Cell]) -> None:
         os.environ.setdefault("RAY_DEDUP_LOGS", "0")
         known: dict[str, Any] = {"address": self.address} if self.address else {}
-        if not self.address and self.workers:
+        if not self.address and self.workers and "RAY_ADDRESS" not in os.environ:
             known["num_cpus"] = self.workers * max(cell.n_threads for cell in cells)
         try:
             ray.init(log_to_driver=False, logging_level="ERROR", configure_logging=False, **known)

@@ -32,6 +32,7 @@ from gnomon.lab.settings import LabSettings, Trial
 from gnomon.models import DecoderOnly
 from gnomon.positions import PositionEncoding
 from gnomon.train import Windows, adamw, training_step, warmup_cosine
+from gnomon.train.ranks import Ranks
 from gnomon.train.step import NotFinite
 
 TRAINING = 0.85  # the share of a trial that is training, about
@@ -297,12 +298,14 @@ def train(
     batches = LMBatches(store, r.batch_size, settings.train_length, trial.seed)
     every = max(1, r.steps // LOSSES)
     losses, seconds = [], []
+    ranks = Ranks.here()
+    together: nn.Module = model if ranks.size == 1 else nn.parallel.DistributedDataParallel(model)
     model.train()
     for step in range(r.steps):
         began = time.process_time()
         rate = warmup_cosine(step, peak, r.warmup, r.steps, r.floor * peak)
         ids = torch.from_numpy(batches.batch(step)).to(device)
-        loss = training_step(model, optimizer, Windows(ids), rate, r.clip)
+        loss = training_step(together, optimizer, Windows(ids), rate, r.clip, ranks=ranks)
         seconds.append(time.process_time() - began)
         if (step + 1) % every == 0 or step + 1 == r.steps:
             losses.append([step + 1, loss.mean.item()])

@@ -17,6 +17,7 @@ from typing import Any, TextIO
 
 from gnomon.errors import BadInput, BadValue, GnomonError
 from gnomon.lab.cell import Cell, Result, from_dict
+from gnomon.lab.torchrun import run_together
 
 Event = dict[str, Any]
 
@@ -51,8 +52,13 @@ def serve(data: Mapping[str, Any], tell: Callable[[Event], None]) -> None:
 
 
 def run_here(cell: Cell, folder: Path, tell: Callable[[Event], None]) -> Result:
-    """Run a cell in this process, with as many threads as it asks for."""
+    """Run a cell in this process, with as many threads as it asks for; under torchrun where it needs several GPUs."""
     import torch
+
+    from gnomon.train.ranks import launched
+
+    if cell.n_gpus > 1 and not launched():
+        return _run_under_torchrun(cell, folder, tell)
 
     def step(share: float, text: str = "") -> None:
         tell({"event": "step", "share": share, "text": text})
@@ -66,6 +72,24 @@ def run_here(cell: Cell, folder: Path, tell: Callable[[Event], None]) -> Result:
     # as it will be read back: a tuple is a list, in whatever process the cell ran
     read_back: Result = json.loads(json.dumps(result, allow_nan=False))
     return read_back
+
+
+def _run_under_torchrun(cell: Cell, folder: Path, tell: Callable[[Event], None]) -> Result:
+    ended: list[Event] = []
+
+    def hear(event: Event) -> None:
+        if event["event"] == "step":
+            tell(event)
+        else:
+            ended.append(event)
+
+    run_together(cell, folder, hear)
+    if not ended:
+        raise BadInput(f"torchrun gave no result for {cell.label!r}")
+    if ended[-1]["event"] == "failed":
+        raise error_of(ended[-1])
+    result: Result = ended[-1]["result"]
+    return result
 
 
 def error_of(event: Event) -> Exception:
