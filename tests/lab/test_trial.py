@@ -66,9 +66,9 @@ def test_the_same_seed_gives_the_same_numbers_bit_for_bit(settings, store, token
 def test_all_encodings_see_the_same_batches_at_the_same_rates(settings, store, tokenizer, monkeypatch):
     seen = []
 
-    def note(model, optimizer, batch, lr, clip):
+    def note(model, optimizer, batch, lr, clip, **more):
         seen.append((batch.ids.tolist(), lr))
-        return step(model, optimizer, batch, lr, clip)
+        return step(model, optimizer, batch, lr, clip, **more)
 
     step = trial_module.training_step
     monkeypatch.setattr(trial_module, "training_step", note)
