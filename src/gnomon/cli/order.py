@@ -1,13 +1,12 @@
 """`gnomon order`: without position, attention cannot tell who bit whom."""
 
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from gnomon.cli.options import import_option, json_option, lang_option, seed_option
-from gnomon.cli.output import columns, print_json
+from gnomon.cli.output import columns, print_json, wrap
 from gnomon.errors import BadValue
 
 if TYPE_CHECKING:
@@ -76,28 +75,28 @@ def _text(shown: "Order") -> str:
     rows += [(c.position, *(w.number(x, ".1e") for x in (c.scores, c.outputs, c.pooled))) for c in shown.comparisons]
     return "\n".join(
         [
-            _wrap(a.text, "a  "),
-            _wrap(shown.b.text, "b  "),
-            _wrap(_same_tokens(shown, w), "   "),
+            wrap(a.text, "a  "),
+            wrap(shown.b.text, "b  "),
+            wrap(_same_tokens(shown, w), "   "),
             "",
-            _wrap(w("stack", layers=shown.layers, width=SIZES["d_model"], seed=shown.seed)),
+            wrap(w("stack", layers=shown.layers, width=SIZES["d_model"], seed=shown.seed)),
             "",
             *(
                 f"   {name:<12}{scores:>{cell}}{outputs:>{cell}}{pooled:>{cell}}"
                 for name, scores, outputs, pooled in rows
             ),
             "",
-            _wrap(w("blind")),
-            *([_wrap(w("sees"))] if any(c.position != "none" for c in shown.comparisons) else []),
+            wrap(w("blind")),
+            *([wrap(w("sees"))] if any(c.position != "none" for c in shown.comparisons) else []),
             "",
-            _wrap(w("causal")),
+            wrap(w("causal")),
             "",
             *(
                 f"   {w('layers', count=n):<12}{w.number(difference, '.1e'):>{cell}}"
                 for n, difference in shown.causal.items()
             ),
             "",
-            _wrap(w("causal_why")),
+            wrap(w("causal_why")),
         ]
     )
 
@@ -110,10 +109,6 @@ def _same_tokens(shown: "Order", w: "Words") -> str:
     one, other = (" ".join(a.words[run]) for run in shown.swapped)
     n_one, n_other = (a.spans[run.stop - 1].stop - a.spans[run.start].start for run in shown.swapped)
     return w("same_tokens", count=len(a.ids), one=one, n_one=n_one, other=other, n_other=n_other)
-
-
-def _wrap(text: str, first: str = "") -> str:
-    return textwrap.fill(text, columns(), initial_indent=first, subsequent_indent=" " * len(first))
 
 
 __all__ = ["command"]

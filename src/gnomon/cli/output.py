@@ -3,6 +3,7 @@
 import json
 import math
 import shutil
+import textwrap
 from collections.abc import Mapping
 from dataclasses import asdict
 from numbers import Integral, Real
@@ -43,9 +44,20 @@ def print_json(payload: Mapping[str, object]) -> None:
     click.echo(json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False))
 
 
-def columns(most: int = 100) -> int:
-    """How wide text may be: the terminal (or COLUMNS), but no wider than `most`; `most` where neither says."""
-    return min(most, shutil.get_terminal_size((most, 24)).columns)
+def columns(most: int | None = 100) -> int:
+    """How wide text may be: the terminal (or COLUMNS), but no wider than `most`; `most` where neither says. None: as
+    wide as the terminal, and 80 where there is none."""
+    width = shutil.get_terminal_size((80 if most is None else most, 24)).columns
+    return width if most is None else min(most, width)
+
+
+def wrap(text: str, first: str = "", most: int | None = 100) -> str:
+    """Paragraphs as wide as `columns` allows, the first line after `first`, the others indented as far."""
+    indent = " " * len(first)
+    fill = textwrap.TextWrapper(
+        columns(most), initial_indent=first, subsequent_indent=indent, break_long_words=False
+    ).fill
+    return "\n".join(map(fill, text.splitlines()))
 
 
 def measures_json(evaluation: "Evaluation") -> dict[str, object]:
@@ -60,4 +72,4 @@ def measures_json(evaluation: "Evaluation") -> dict[str, object]:
     }
 
 
-__all__ = ["SCHEMA_VERSION", "columns", "measures_json", "print_json"]
+__all__ = ["SCHEMA_VERSION", "columns", "measures_json", "print_json", "wrap"]

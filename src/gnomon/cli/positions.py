@@ -1,6 +1,5 @@
 """`gnomon positions`: the encodings there are, as the registry has them; a page about each; how to cite them."""
 
-import shutil
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gnomon.cli.options import import_option, json_option, lang_option
-from gnomon.cli.output import print_json
+from gnomon.cli.output import columns, print_json, wrap
 from gnomon.errors import BadValue
 from gnomon.glossary import Words, translate, words
 
@@ -86,7 +85,7 @@ def _about(name: str, plot: Path | None, lang: str, as_json: bool) -> None:
     if as_json:
         print_json({**facts(cls), **({} if drawn is None else {"file": plot, "alt": drawn})})
         return
-    click.echo(page(cls, words("positions", lang), terminal()))
+    click.echo(page(cls, words("positions", lang), columns(None)))
     if drawn is not None:
         click.echo(f"{plot}: {drawn}")
 
@@ -116,16 +115,11 @@ def _list(markdown: bool, lang: str, as_json: bool) -> None:
     rows = [tuple(w(title) for title in titles), *(_cells(row, w, titles) for row in found)]
     click.echo(_markdown(rows) if markdown else _columns(rows))
     if not markdown:
-        click.echo("\n" + _wrap(w("list_more", count=len(found))))
+        click.echo("\n" + wrap(w("list_more", count=len(found)), most=None))
         recipes = [(w("recipe"), w("in_training"), w("paper")), *_recipe_cells(lang)]
         click.echo("\n" + _columns(recipes, whole=True))
         example = "position=gn.positions.get('rope', positions='randomized(2048)')"
-        click.echo("\n" + _wrap(w("recipes", example=example)))
-
-
-def _wrap(text: str) -> str:
-    """As wide as the terminal, and no wider than the list."""
-    return "\n".join(textwrap.fill(line, terminal(), break_long_words=False) for line in text.splitlines())
+        click.echo("\n" + wrap(w("recipes", example=example), most=None))
 
 
 def listing() -> list[dict[str, Any]]:
@@ -179,7 +173,7 @@ def _cells(row: dict[str, Any], w: Words, titles: tuple[str, ...]) -> tuple[str,
 
 def _columns(rows: list[tuple[str, ...]], whole: bool = False) -> str:
     """Side by side. Where the terminal ends a row is cut; or its last cell goes on below, where it is wanted whole."""
-    width, widths = terminal(), [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    width, widths = columns(None), [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     left = sum(widths[:-1]) + 2 * len(widths[:-1])
     lines = []
     for *cells, last in rows:
@@ -190,11 +184,6 @@ def _columns(rows: list[tuple[str, ...]], whole: bool = False) -> str:
         else:
             lines.append(line if len(line) <= width else f"{line[: width - 1]}…")
     return "\n".join(lines)
-
-
-def terminal() -> int:
-    """Columns of the terminal; 80 where there is none."""
-    return shutil.get_terminal_size((80, 24)).columns
 
 
 def _markdown(rows: list[tuple[str, ...]]) -> str:

@@ -12,6 +12,7 @@ distance as the equation has it). Farther than that all distances are one, and w
 Used by DeBERTa, mDeBERTa and their kin, all of them encoders.
 """
 
+from bisect import bisect_right
 from functools import cache
 from types import MappingProxyType
 
@@ -186,17 +187,9 @@ def log_edges(half: int, max_distance: int) -> tuple[int, ...]:
     boundary falls to rounding.
     """
 
-    def first(j: int) -> int:
-        low, high = half, max_distance
-        while low < high:
-            middle = (low + high) // 2
-            if middle ** (half - 1) > half ** (half - 1 - j) * (max_distance - 1) ** j:
-                high = middle
-            else:
-                low = middle + 1
-        return low
-
-    return tuple(first(j) for j in range(half))
+    between = range(half, max_distance)
+    most = [half ** (half - 1 - j) * (max_distance - 1) ** j for j in range(half)]
+    return tuple(half + bisect_right(between, power, key=lambda r: r ** (half - 1)) for power in most)
 
 
 __all__ = ["DeBERTa", "log_edges"]

@@ -8,6 +8,7 @@ hold noise: with the default max_distance=128 the last causal bucket starts at d
 length wants max_distance <= that length.
 """
 
+from bisect import bisect_left
 from functools import cache
 from typing import Any
 
@@ -117,17 +118,9 @@ def log_edges(exact: int, logarithmic: int, max_distance: int) -> tuple[int, ...
     with r^log >= max^j * exact^(log-j): whole numbers, so no boundary falls to rounding.
     """
 
-    def first(j: int) -> int:
-        lo, hi = exact, max_distance
-        while lo < hi:
-            mid = (lo + hi) // 2
-            if mid**logarithmic >= max_distance**j * exact ** (logarithmic - j):
-                hi = mid
-            else:
-                lo = mid + 1
-        return lo
-
-    return tuple(first(j) for j in range(logarithmic))
+    between = range(exact, max_distance)
+    least = [max_distance**j * exact ** (logarithmic - j) for j in range(logarithmic)]
+    return tuple(exact + bisect_left(between, power, key=lambda r: r**logarithmic) for power in least)
 
 
 __all__ = ["T5", "log_edges"]

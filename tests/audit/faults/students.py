@@ -1,11 +1,10 @@
 """Faults that people make when they write a Transformer after a tutorial, each a line or two of `student.py`.
 
-    python -m faults.students ../../examples/audit
+    python -m faults.students      (in tests/audit)
 
-writes the healthy model and its broken twins as files of their own, so that `diff` shows the error.
+writes the broken twins of examples/audit/student.py beside it, so that `diff` shows the error.
 """
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,8 @@ from faults.fault import Fault
 from gnomon.audit import Law, Target
 from gnomon.audit.laws import caches, embedding, heads, history, loss, order, parts, positions, weights
 
-HEALTHY = Path(__file__).with_name("student.py").read_text(encoding="utf-8")
+EXAMPLES = Path(__file__).parents[3] / "examples" / "audit"
+HEALTHY = (EXAMPLES / "student.py").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -150,13 +150,11 @@ TWINS = (
 FAULTS = tuple(twin.fault() for twin in TWINS)
 
 
-def write(folder: Path) -> None:
-    """The healthy file and one for each twin."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "student.py").write_text(HEALTHY, encoding="utf-8")
+def write(folder: Path = EXAMPLES) -> None:
+    """A file for each twin."""
     for twin in TWINS:
         (folder / f"{twin.name.replace(' ', '_')}.py").write_text(twin.source(), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]))
+    write()
