@@ -135,3 +135,17 @@ def test_a_decoder_has_no_source(tiny):
         generate(tiny(), [1], source=[1])
     with pytest.raises(BadValue, match="there is nothing to go on from: give a prompt"):
         generate(tiny())
+
+
+@pytest.mark.parametrize(("start", "first"), [(None, None), (7, None), (7, 9), (None, 9)])
+def test_the_beginning_of_an_answer_as_text_is_the_answer_itself_continued(encoder_decoder, start, first):
+    """As a translator's own words given back to it: what it would have written follows, not what a bare text brings."""
+    tokenizer = Tokenizer.characters(["abcdefgh"])
+    model = encoder_decoder(vocab_size=tokenizer.vocab_size, max_positions=64)
+    model.tokenizer, model.start, model.first = tokenizer, start, first
+    lead = [i for i in (tokenizer.eos_id if start is None else start, first) if i is not None]
+    ids = tokenizer.encode("cab")
+    by_text = generate(model, "cab", source="abba", max_new_tokens=6)
+    by_ids = generate(model, [[*lead, *ids]], source="abba", max_new_tokens=6)
+    assert ids_of(by_text) == ids_of(by_ids)
+    assert by_text[0].prompt_ids == [*lead, *ids]

@@ -41,7 +41,7 @@ def generate(
 
     prompts         a text, a list of texts, a list of token ids, lists of these of any lengths, or a tensor of ids;
                     an empty one starts at the tokenizer's end-of-text. Of an encoder-decoder they are the beginning of
-                    what it writes; None: nothing is given of it
+                    what it writes (a text after the tokens that start it, ids as they are); None: nothing is given
     source          what an encoder-decoder reads first, in the same forms, one for each prompt
     strategy        Greedy(), Sample(...), Beam(...), DiverseBeam(...), Contrastive(...), Speculative(...), Lookup(...),
                     a Search of yours, or any object that chooses ids from logits
@@ -171,10 +171,18 @@ def _prompts(
         raise BadValue("there is nothing to go on from: give a prompt, a text or token ids ('' starts a document)")
     start = model.start if isinstance(model, Marked) else None
     prompts = [[] if start is None else [start] for _ in sources or ()] if prompts is None else prompts
-    ids = encode_prompts(prompts, model.tokenizer, model.config.vocab_size, empty=not goes_on)
+    lead = None if sources is None else _lead(model, start)
+    ids = encode_prompts(prompts, model.tokenizer, model.config.vocab_size, empty=not goes_on, lead=lead)
     if sources is not None and len(ids) != len(sources):
         raise BadValue(f"there are {len(sources)} sources but {len(ids)} prompts: give one prompt per source, or none")
     return ids
+
+
+def _lead(model: LanguageModel, start: int | None) -> list[int]:
+    """What an encoder-decoder's text begins with: the token that starts it, and the one that it writes first."""
+    eos = None if model.tokenizer is None else model.tokenizer.eos_id
+    first = model.first if isinstance(model, WritesFirst) else None
+    return [i for i in (eos if start is None else start, first) if i is not None]
 
 
 def _first(model: LanguageModel, ask: Request) -> int | None:

@@ -19,6 +19,7 @@ def encode_prompts(
     vocab_size: int,
     empty: bool = True,
     kind: Kind = "prompt",
+    lead: Sequence[int] | None = None,
 ) -> list[list[int]]:
     """One list of ids per prompt, or per source.
 
@@ -27,10 +28,11 @@ def encode_prompts(
                expects there (begin-of-text), and a source those after it too
     tokenizer  reads texts; its end-of-text id, which stands between documents, is where an empty prompt starts
     empty      whether prompts begin a document, and an empty one may start there; an empty source never may
+    lead       the ids that a text begins with where a prompt begins a document; None: those that the tokenizer expects
 
     Raises BadValue for anything else, and for an id outside the vocabulary, naming the id, its row and its place.
     """
-    rows = [_ids(prompt, tokenizer, empty, kind) for prompt in _as_list(prompts)]
+    rows = [_ids(prompt, tokenizer, empty, kind, lead) for prompt in _as_list(prompts)]
     if not rows:
         raise BadValue(f"there are no {kind}s: give a text, a list of texts, a list of token ids, or lists of these")
     for row, ids in enumerate(rows):
@@ -69,7 +71,9 @@ def _as_list(prompts: Prompts) -> list[str | Sequence[int]]:
     return [items] if flat else items
 
 
-def _ids(prompt: str | Sequence[int], tokenizer: Tokenizer | None, begins: bool, kind: Kind) -> list[int]:
+def _ids(
+    prompt: str | Sequence[int], tokenizer: Tokenizer | None, begins: bool, kind: Kind, lead: Sequence[int] | None
+) -> list[int]:
     if isinstance(prompt, str):
         if tokenizer is None:
             raise BadValue("this model has no tokenizer to read a text with: give token ids, or set model.tokenizer")
@@ -77,7 +81,7 @@ def _ids(prompt: str | Sequence[int], tokenizer: Tokenizer | None, begins: bool,
         ids = tokenizer.encode(prompt)
         if kind == "source":
             return [*before, *ids, *after] if ids else []
-        return [*before, *ids] if begins else ids
+        return [*(before if lead is None else lead), *ids] if begins else ids
     try:
         return [index(i) for i in prompt]
     except TypeError as error:
