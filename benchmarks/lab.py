@@ -8,6 +8,8 @@ import sys
 from datetime import date
 from pathlib import Path
 
+from bench import machine
+
 HOUSE = Path(__file__).parent.parent
 FOLDER = HOUSE / "runs" / "standard"
 PAGE = HOUSE / "docs" / "lab-table.md"
@@ -16,7 +18,7 @@ COMMAND = "gnomon lab --positions all --seeds {seeds} --resume -o {folder}"
 TEXT = """# The lab's standard table
 
 Written by `python benchmarks/lab.py {seeds}`, which runs `{command}`. [The lab](lab.md) explains the columns.
-Run on {day}; the seconds in its last line are those of the last run, which continues what earlier ones trained.
+Run on {day}: {machine}, seed 0.
 
 ```text
 {table}
@@ -31,7 +33,7 @@ encoding that costs more time per step was given as many steps as the others, no
 def page(table: str, seeds: str) -> str:
     """The page with a table in it."""
     command = COMMAND.format(seeds=seeds, folder=FOLDER.relative_to(HOUSE))
-    return TEXT.format(seeds=seeds, command=command, table=table.strip(), day=date.today())
+    return TEXT.format(seeds=seeds, command=command, table=table.strip(), day=date.today(), machine=machine())
 
 
 def main(seeds: str = "3") -> None:
