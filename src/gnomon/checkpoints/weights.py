@@ -22,6 +22,7 @@ INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
 SHOWN = 8  # names listed in an error before "and N more"
 MAPS = sys.platform != "win32"  # there a file that is mapped cannot be replaced, so nothing could be saved over it
+ALIGNED, SMALL = 64, 2**20  # bytes
 FEW = 200  # layers that are made in no time, so that what does not fit can be listed by name
 FLOATS = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 
@@ -66,7 +67,8 @@ class Weights:
         return FLOATS[stored.dtype]
 
     def tensor(self, name: str, dtype: torch.dtype | None = None) -> Tensor:
-        """A tensor: mapped from the file, or copied from it where another dtype is wanted."""
+        """A tensor: mapped from the file, or copied from it where another dtype is wanted, or it is small and lies
+        where products of it round otherwise."""
         file, stored = self.found[name].file, self.dtype(name)
         try:
             if dtype not in (None, stored) or not MAPS:
@@ -74,7 +76,7 @@ class Weights:
                     return opened.get_tensor(name).to(dtype or stored, copy=True)
             if file not in self._open:
                 self._open[file] = safetensors.safe_open(file, framework="pt")
-            return self._open[file].get_tensor(name)
+            return _aligned(self._open[file].get_tensor(name))
         except (safetensors.SafetensorError, OSError) as error:
             raise BadInput(f"{file} cannot be read: {error}. Restore it from a copy") from error
 
@@ -85,6 +87,12 @@ class Weights:
             with safetensors.safe_open(file, framework="pt") as opened:
                 found |= opened.metadata() or {}
         return found
+
+
+def _aligned(x: Tensor) -> Tensor:
+    """A small tensor as torch would allocate it. In a file tensors begin at any eighth byte, and some products of a
+    vector with a matrix add in another order there than at a multiple of 64."""
+    return x.clone() if x.data_ptr() % ALIGNED and x.numel() * x.element_size() <= SMALL else x
 
 
 def _header(file: Path) -> dict[str, LazyTensor]:
