@@ -5,6 +5,7 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
+BENCH := .venv-bench
 # Test processes at once. Each computes on one thread (tests/conftest.py), so that two do not fight over two cores.
 JOBS ?= 2
 # worksteal: neighbours run in one process, and share what they import and build.
@@ -21,7 +22,7 @@ help:
 	@echo 'make bench      how fast it is beside other libraries, into docs/speed.md'
 	@echo 'make web        build the page of the explorer anew (needs Node 20); web-check tests it'
 	@echo 'make docs       the documentation site, into docs/_build/index.html'
-	@echo 'make clean      remove .venv and what tools left behind (never runs/)'
+	@echo 'make clean      remove .venv, .venv-bench and what tools left behind (never runs/)'
 	@echo 'Python: the first of $(PYTHONS) that is >= 3.11, or PYTHON=/path/to/python'
 
 order: $(VENV)/.core
@@ -45,10 +46,15 @@ lint: $(VENV)/.dev
 types: $(VENV)/.dev
 	$(BIN)/mypy
 
-# The libraries to compare with come into the same environment: one process races them all.
-bench: $(VENV)/.dev
-	$(PIP) --group bench
-	$(BIN)/python benchmarks/all.py
+# The libraries to compare with have an environment of their own: one process races them all.
+bench: $(BENCH)/.peers
+	$(BENCH)/bin/python benchmarks/all.py $(ARGS)
+
+$(BENCH)/.peers: $(VENV)/.core
+	$(BIN)/python -m venv $(BENCH)
+	$(BENCH)/bin/python -m pip install --disable-pip-version-check --constraint constraints.txt \
+	    --build-constraint constraints.txt --editable '.[tasks]' --group bench
+	@touch $@
 
 # The page of the explorer: its source is explorer/, what is built of it is committed, so that only who changes it needs Node.
 web: explorer/node_modules/.package-lock.json $(VENV)/.core
