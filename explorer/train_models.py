@@ -18,6 +18,7 @@ from pathlib import Path
 import torch
 
 import gnomon as gn
+from gnomon.explorer.evidence import summarise
 
 MODELS = Path(__file__).parents[1] / "src" / "gnomon" / "explorer" / "models"
 LARGEST = 3_000_000  # bytes of a model
@@ -25,7 +26,7 @@ DEMO = ("rope", "alibi", "t5", "sinusoidal", "learned", "none")
 COMMANDS = {
     "demo": ["demo", "--positions", ",".join(DEMO)],
     "numbers": ["train", "--task", "numbers", "--source", "es", "--target", "en"],
-    "masked": ["train", "--task", "masked", "--steps", "2500", "--vocab-size", "512"],
+    "masked": ["train", "--task", "masked", "--steps", "1500", "--vocab-size", "512"],
 }
 
 
@@ -44,11 +45,15 @@ def store(folder: Path) -> None:
     shutil.rmtree(MODELS, ignore_errors=True)
     trained = {f"tiny-{name}": folder / "demo" / name for name in DEMO}
     trained |= {"tiny-numbers-es-en": folder / "numbers", "tiny-gaps": folder / "masked"}
+    trained = {name: run for name, run in trained.items() if run.is_dir()}
     for name, run in trained.items():
         made = gn.save_model(gn.load(run).to(torch.float16), MODELS / name)
         size = sum(file.stat().st_size for file in made.iterdir())
         assert size <= LARGEST, f"{name} has {size} bytes"
         print(f"{name}: {size} bytes")
+    report = json.loads((folder / "demo" / "report.json").read_text(encoding="utf-8"))
+    kept = {"settings": {"train_length": report["settings"]["train_length"]}, **summarise(report)}
+    (MODELS / "lab.json").write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     about = {"python": sys.version.split()[0], "torch": torch.__version__, "commands": COMMANDS}
     (MODELS / "made.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 

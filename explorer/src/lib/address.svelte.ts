@@ -1,5 +1,5 @@
 /** Where the reader is, kept in the address: `#/rotary?base=10000&lang=es`. A link is a picture of the page. */
-import { LANGUAGES, speech, type Language } from "./words.svelte";
+import { LANGUAGES, speak, speech, type Language } from "./words.svelte";
 
 export type Value = string | number | boolean;
 export type State = Record<string, Value>;
@@ -14,7 +14,7 @@ export function follow(): void {
     written = location.hash;
     const { panel, values } = parse(location.hash);
     const language = values.get("lang") as Language | null;
-    if (language && LANGUAGES.includes(language)) speech.language = language;
+    if (language && LANGUAGES.includes(language)) speak(language);
     place.panel = panel;
     place.visit += 1;
   };

@@ -34,7 +34,7 @@ function image(canvas: HTMLCanvasElement, beside: SVGSVGElement): SVGImageElemen
   const place = { x: inner.x - outer.x, y: inner.y - outer.y, width: inner.width, height: inner.height };
   for (const [name, value] of Object.entries(place)) made.setAttribute(name, String(value));
   made.setAttribute("preserveAspectRatio", "none");
-  made.setAttribute("style", "image-rendering: pixelated");
+  made.setAttribute("image-rendering", "pixelated");
   made.setAttribute("href", canvas.toDataURL());
   return made;
 }
