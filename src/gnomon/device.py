@@ -65,6 +65,11 @@ def resolve_dtype(name: str = "auto", device: torch.device | str = "cpu") -> tor
     return DTYPES[name]
 
 
+def autocast_type(device: torch.device) -> str:
+    """The kind of device whose autocast is meant: tensors that hold no numbers (meta) are under none."""
+    return "cpu" if device.type == "meta" else device.type
+
+
 def set_threads(n: int | None) -> int:
     """Let torch compute on `n` threads, or leave it as it is for None; returns how many it uses.
 
@@ -110,4 +115,12 @@ def _product_done(x: Tensor) -> float:
     return (x @ x)[0, 0].item()  # reading a value waits for the device
 
 
-__all__ = ["DTYPES", "available_devices", "matmul_seconds", "resolve_device", "resolve_dtype", "set_threads"]
+__all__ = [
+    "DTYPES",
+    "autocast_type",
+    "available_devices",
+    "matmul_seconds",
+    "resolve_device",
+    "resolve_dtype",
+    "set_threads",
+]

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from gnomon.attention import distances, kernels
 from gnomon.attention.dense import AttentionSettings, Content, dense, share_heads
 from gnomon.attention.ordered import ordered
+from gnomon.device import autocast_type
 from gnomon.errors import BadValue, must_be, unknown, wrong
 from gnomon.layout import ORDERED, Layout, check_layouts
 from gnomon.positions.base import NoPE, PositionEncoding
@@ -126,7 +127,8 @@ def attention(
     if name not in ("dense", "content"):
         q, k, v = _of_one_width(q, k, v)
     beside = (_content(content, position, at, k_at),) if position.acts == "attention" else ()
-    with torch.autocast(q.device.type, enabled=False):  # it would round a bias, and far tokens' weights by percents
+    # autocast would round a bias, and far tokens' weights by percents
+    with torch.autocast(autocast_type(q.device), enabled=False):
         if (
             name in COMPILED
             and (out := distances.attend_compiled(name, q, k, v, position, at, k_at, settings)) is not None

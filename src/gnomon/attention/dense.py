@@ -12,6 +12,7 @@ from typing import Annotated
 import torch
 from torch.nn import functional as F
 
+from gnomon.device import autocast_type
 from gnomon.kinds import Setting
 from gnomon.layout import Layout, visible
 from gnomon.positions.base import PositionEncoding, Side, position_dtype
@@ -92,7 +93,7 @@ def dense(
     """q (B, H, T, C), k and v (B, H, S, C) -> (B, H, T, C). A query that may see no key gets 0."""
     content = (Content.of(position) if content is None else content).to(position_dtype(q.dtype))
     p = weights(q, k, position, at, k_at, settings, content)
-    with torch.autocast(q.device.type, enabled=False):
+    with torch.autocast(autocast_type(q.device), enabled=False):
         p = F.dropout(p, settings.dropout)
         return position.values(p, v.to(p.dtype), content.tables, at, k_at, content.lag).to(v.dtype)
 
@@ -108,7 +109,7 @@ def weights(
 ) -> Float:
     """The attention weights (B, H, T, S), in float32 or wider."""
     s, ok = _scores(q, k, position, at, k_at, settings, content)
-    with torch.autocast(q.device.type, enabled=False):
+    with torch.autocast(autocast_type(q.device), enabled=False):
         return masked_softmax(s, ok, None if settings.sinks is None else settings.sinks.to(s.dtype)[:, None, None])
 
 
@@ -139,7 +140,7 @@ def _scores(
     q, k = q.to(position_dtype(q.dtype)), k.to(position_dtype(k.dtype))
     content = (Content.of(position) if content is None else content).to(q.dtype)
     ok = visible(at, k_at, settings.causal, settings.window, settings.sink_tokens)
-    with torch.autocast(q.device.type, enabled=False):
+    with torch.autocast(autocast_type(q.device), enabled=False):
         sides = Side(q, at, content.q, content.lag), Side(k, k_at, content.k)
         s = position.scores(*sides, content.tables, ok, settings.scale_of(q))
         return (s if settings.softcap is None else settings.softcap * torch.tanh(s / settings.softcap)), ok

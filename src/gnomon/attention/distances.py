@@ -72,8 +72,8 @@ def attend_compiled(
 @torch.inference_mode(False)
 def _nothing_added(T: int, S: int, causal: bool) -> Float:
     """(1, T + S - 1) of 0; of -inf where a key comes after its query. Without the latter, of any T tokens and S."""
-    ahead = torch.arange(T + S - 1) - (T - 1)
-    return torch.zeros(1, T + S - 1).masked_fill(ahead > 0 if causal else ahead > S, float("-inf"))
+    ahead = torch.arange(T + S - 1, device="cpu") - (T - 1)
+    return torch.zeros(1, T + S - 1, device="cpu").masked_fill(ahead > 0 if causal else ahead > S, float("-inf"))
 
 
 def _shared_vector(

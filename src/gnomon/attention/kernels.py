@@ -14,6 +14,7 @@ from torch.utils.checkpoint import get_device_states, set_device_states
 
 from gnomon.attention.dense import AttentionSettings, Content, dense
 from gnomon.attention.fused import fused_attention, memoize
+from gnomon.device import autocast_type
 from gnomon.layout import ORDERED, Layout, sees, visible
 from gnomon.positions.base import PositionEncoding, position_dtype
 from gnomon.shapes import Bool, Float
@@ -146,7 +147,11 @@ class _Blocks(torch.autograd.Function):
         sums: list[Float | None] = [None] * len(shared)
         d_split = [torch.zeros_like(x) for x in split]
         cpu, devices, states = ctx.random
-        with torch.random.fork_rng(devices), torch.enable_grad(), torch.autocast(d_out.device.type, enabled=False):
+        with (
+            torch.random.fork_rng(devices),
+            torch.enable_grad(),
+            torch.autocast(autocast_type(d_out.device), enabled=False),
+        ):
             torch.set_rng_state(cpu)
             set_device_states(devices, states)
             for part in ctx.parts:

@@ -44,7 +44,8 @@ def never_compiled(method: Callable[..., Float]) -> Callable[..., Float]:
 
 @cache
 def _disabled(method: Callable[..., Float]) -> Callable[..., Float]:
-    return torch.compiler.disable(method)
+    disable: Callable[..., Any] = torch.compiler.disable
+    return disable(method)
 
 
 @dataclass(frozen=True)

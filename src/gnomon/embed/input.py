@@ -184,12 +184,13 @@ class InputLayer(InputEmbedding):
         rows = self.tokens.weight.shape[0]
         at_once = range(0, rows, 4096)
         ids = (torch.arange(i, min(i + 4096, rows), device=self.tokens.weight.device)[None] for i in at_once)
-        tokens = sum(float(self.tokens(some).double().square().sum()) for some in ids) / (rows * self.tokens.d_model)
+        squares = sum(float(self.tokens(some).cpu().double().square().sum()) for some in ids)
+        tokens = squares / (rows * self.tokens.d_model)
         if self.position is None:
             return tokens**0.5, None
         most = getattr(self.position, "max_positions", T)
         p = self.position.vectors(Layout.dense(1, min(T, most), self.tokens.weight.device))
-        return tokens**0.5, None if p is None else float(p.double().square().mean().sqrt())
+        return tokens**0.5, None if p is None else float(p.cpu().double().square().mean().sqrt())
 
     def balance(self) -> str:
         """What to know where token and position enter at sizes that differ more than UNBALANCED times; "" otherwise."""

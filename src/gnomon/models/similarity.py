@@ -127,7 +127,7 @@ def plane(vectors: Float) -> tuple[Float, Float]:
     """
     if len(vectors) < 3:
         raise BadValue(f"a map needs at least three vectors, got {len(vectors)}")
-    x = F.normalize(vectors.double(), dim=-1)
+    x = F.normalize(vectors.cpu().double(), dim=-1)  # some devices have no float64
     x = x - x.mean(0)
     _, sizes, axes = torch.linalg.svd(x, full_matrices=False)
     axes = axes[:2]

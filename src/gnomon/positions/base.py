@@ -278,7 +278,7 @@ class PositionEncoding(nn.Module):
         size = sum(p.numel() for p in self.parameters())
         known = {**facts(type(self)), "built with": self.extra_repr(), "parameters": f"{size:,}"}
         matrix, caption = self.preview()
-        image = "" if matrix is None else matrix_image(matrix.double().cpu().numpy(), caption)
+        image = "" if matrix is None else matrix_image(matrix.cpu().double().numpy(), caption)
         return card(self.name, known, image, caption)
 
     @torch.no_grad()

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from gnomon.device import autocast_type
 from gnomon.errors import BadValue, check_arguments, must_be
 from gnomon.glossary import message
 from gnomon.positions.base import PositionEncoding
@@ -97,7 +98,7 @@ class FIRE(PositionEncoding):
         if h.dim() == 0:
             return shift[index] + sum(last[index, u] * torch.relu(slope[u] * x + start[u]) for u in range(WIDTH))
         rows = index.flatten()
-        with torch.autocast(x.device.type, enabled=False):
+        with torch.autocast(autocast_type(x.device), enabled=False):
             units = straightened(slope, start, last[rows], shift[rows], x.detach())
             found = network(x.flatten(), *units)  # (heads, pairs)
         found = found.view(-1, *(1,) * (h.dim() - x.dim()), *x.shape)

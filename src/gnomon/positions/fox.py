@@ -17,6 +17,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from gnomon.device import autocast_type
 from gnomon.errors import BadValue, check_arguments
 from gnomon.glossary import message
 from gnomon.layout import ORDERED, Layout
@@ -76,7 +77,7 @@ class FoX(PositionEncoding):
         """(B, H, T, 1) the sum of log f over a token's document, up to the token itself."""
         assert tables is not None
         at, dtype = at.expand(x.shape[0]), position_dtype(x.dtype)
-        with torch.autocast(x.device.type, enabled=False):
+        with torch.autocast(autocast_type(x.device), enabled=False):
             weight, shift = (table.to(dtype) for table in tables)
             log_f = F.logsigmoid(F.linear(x.to(dtype), weight, shift)).transpose(1, 2)  # (B, H, T)
         log_f = log_f.to(dtype if x.device.type == "mps" else torch.float64)

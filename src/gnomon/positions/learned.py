@@ -62,7 +62,7 @@ class Learned(PositionEncoding):
         pos = torch.where(at.real, at.pos, 0)
         if at.pos.is_floating_point():
             raise BadValue("learned positions are rows of a table and need whole positions, got fractional ones")
-        if pos.numel() == 0:
+        if pos.numel() == 0 or pos.is_meta:
             return
         top, low, rows = int(pos.max()), int(pos.min()), self.max_positions
         if low < 0:

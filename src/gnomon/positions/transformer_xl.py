@@ -84,7 +84,7 @@ class TransformerXL(PositionEncoding):
         same, S = at in (k_at, k_at.newest) and at.kind == k_at.kind == "dense", k_at.shape[1]
         if not same or at.shape[1] < self.d_head:
             return self.waves(k_at, position_dtype(dtype))
-        turned = angles(torch.arange(S - 1, -S, -1), self.frequencies())
+        turned = angles(torch.arange(S - 1, -S, -1, device="cpu"), self.frequencies())
         return (torch.cat([turned.sin(), turned.cos()], -1).to(at.device, position_dtype(dtype)),)
 
     def waves(self, at: Layout, dtype: torch.dtype) -> tuple[Float, Float]:

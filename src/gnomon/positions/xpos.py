@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from gnomon.device import autocast_type
 from gnomon.errors import BadValue, check_arguments, must_be
 from gnomon.glossary import message
 from gnomon.layout import Layout
@@ -78,7 +79,7 @@ class XPos(PositionEncoding):
         """cos and sin of the new tokens, (B or 1, 1, T, d/2); zeta^((m - c)/B) of queries, (B or 1, 1, T, d); and
         zeta^((c - n)/B) of all keys, (parts, B or 1, 1, S, d), c being the middle of each part of the queries."""
         cos, sin = self.rope.prepare(at, position_dtype(dtype)) or ()
-        at, k_at, reach = at.one_row(), k_at.one_row(), self._reach(dtype, at.device.type)
+        at, k_at, reach = at.one_row(), k_at.one_row(), self._reach(dtype, autocast_type(at.device))
         low, high = _part_ends(at, _parts(at, reach))
         middle = (low + high) // 2  # (B, parts)
         after = at.pos - middle.repeat_interleave(_part_size(at.shape[1], middle.shape[1]), 1)[:, : at.shape[1]]

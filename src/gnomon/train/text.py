@@ -135,7 +135,7 @@ def evaluate(
             ids = torch.from_numpy(windows.ids[start : start + batch_size].astype("int64")).to(device)
             with mixed_precision(device, dtype):
                 loss = row_losses(model(ids[:, :-1], None), window_labels(ids))
-            nats.append(loss.total.double().cpu().numpy())
+            nats.append(loss.total.cpu().double().numpy())
             targets.append(loss.count.cpu().numpy())
     all_nats, n_targets = np.concatenate(nats), np.concatenate(targets).astype(np.float64)
     bits = ratio(all_nats, windows.n_bytes * log(2))
