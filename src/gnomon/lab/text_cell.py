@@ -45,7 +45,7 @@ class TextCell(Cell):
     length: int = 64
     factors: tuple[int, ...] = (1, 2, 4, 8)
     methods: tuple[str, ...] = (AS_TRAINED,)
-    tokens: int = 8192
+    tokens: int = 4096
     text: str = "stdlib"
     sha256: str = ""
     vocab_size: int = 512

@@ -9,7 +9,7 @@ from gnomon.errors import BadInput, BadValue
 from gnomon.glossary import LANGUAGES
 from gnomon.lab.extending import advice, passkeys
 from gnomon.lab.extending.advice import advise, judge
-from gnomon.lab.extending.measure import METHODS, contexts_up_to, extended, reader, tuned
+from gnomon.lab.extending.measure import METHODS, contexts_up_to, extended, reader, texts, tuned
 from gnomon.lab.extending.table import Bench, ExtensionTable, extension
 
 TRAINED = 16
@@ -65,6 +65,14 @@ def test_a_few_steps_train_a_copy(model, corpus):
     trained = tuned(longer, corpus, 32, 2)
     assert all(weight.equal(before[name]) for name, weight in model.named_parameters())
     assert not all(weight.equal(before[name]) for name, weight in trained.named_parameters())
+
+
+def test_no_text_that_is_measured_is_tuned_on(model, corpus):
+    found, rest = texts(model, corpus, TRAINED, 32, 2)
+    read = {bytes(row.tolist()).decode() for row in found.rows}
+    assert len(read) == 2
+    assert not any(document.text.startswith(text) for document in rest.documents for text in read)
+    assert len(rest.documents) >= len(corpus.documents) // 2
 
 
 def test_contexts_double_and_end_where_they_shall():

@@ -33,15 +33,17 @@ def test_the_published_order_in_every_seed_appears():
 
 
 def test_where_lower_is_better_the_same_numbers_are_the_opposite_order():
-    low = judged([10.0, 20.0], [[3.0, 3.1], [4.0, 4.2]], higher=False)
+    low = judged([10.0, 20.0], [[3.0, 3.1, 3.2], [4.0, 4.2, 4.1]], higher=False)
     assert (low.verdict, low.pairs[0].better) == ("appears", "c0")
-    assert judged([10.0, 20.0], [[4.0, 4.2], [3.0, 3.1]], higher=False).verdict == "absent"
+    assert judged([10.0, 20.0], [[4.0, 4.2, 4.1], [3.0, 3.1, 3.2]], higher=False).verdict == "absent"
 
 
 def test_ranks_count_from_the_best():
-    assert judged([1, 1, 2], [[0.9, 0.8], [0.7, 0.9], [0.1, 0.2]], ranks=True).verdict == "appears"
-    assert len(judged([1, 1, 2], [[0.9, 0.8], [0.7, 0.9], [0.1, 0.2]], ranks=True).pairs) == 2  # ties are no claim
-    assert judged([1, 2], [[0.1, 0.2], [0.8, 0.9]], ranks=True).verdict == "absent"
+    assert judged([1, 1, 2], [[0.9, 0.8, 0.9], [0.7, 0.9, 0.8], [0.1, 0.2, 0.1]], ranks=True).verdict == "appears"
+    assert (
+        len(judged([1, 1, 2], [[0.9, 0.8, 0.9], [0.7, 0.9, 0.8], [0.1, 0.2, 0.1]], ranks=True).pairs) == 2
+    )  # ties are no claim
+    assert judged([1, 2], [[0.1, 0.2, 0.1], [0.8, 0.9, 0.8]], ranks=True).verdict == "absent"
 
 
 def test_an_order_the_other_way_round_is_absent_and_says_which_pairs():
@@ -62,6 +64,16 @@ def test_an_order_that_agrees_but_for_a_pair_appears_in_part():
     found = judged([4, 3, 2, 1], ours)
     assert found.verdict == "in_part"
     assert [pair.holds for pair in found.pairs].count("reversed") == 1
+
+
+def test_an_order_that_agrees_in_hardly_more_than_half_of_the_pairs_is_absent():
+    ours = [[0.7] * 3, [0.9] * 3, [0.1] * 3, [0.8] * 3]
+    assert judged([4, 3, 2, 1], ours).tau.value == pytest.approx(0)
+    assert judged([4, 3, 2, 1], ours).verdict == "absent"
+
+
+def test_one_seed_or_two_give_no_verdict():
+    assert judged([2, 1], [[0.9, 0.8], [0.1, 0.2]]).verdict == "few"
 
 
 def test_what_was_not_learned_is_left_out_of_the_order():
@@ -112,7 +124,7 @@ def test_a_report_says_in_three_languages_what_its_numbers_say(name, monkeypatch
     assert "too few for a claim" in text["en"]
     data = report.to_dict()
     assert {row["condition"] for row in report.rows} == {c.label for c in r.conditions}
-    assert data["verdict"] in ("appears", "in_part", "unsettled", "absent", "nothing")
+    assert data["verdict"] in ("appears", "in_part", "unsettled", "absent", "nothing", "few")
 
 
 def result(r, n):

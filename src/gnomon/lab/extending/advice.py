@@ -92,7 +92,7 @@ def advise(
         raise BadValue(f"the model was trained to {length} tokens, so it reads {to} as it is: give more")
     if not minutes > 0:
         raise BadValue(f"minutes must be above 0, got {minutes:g}")
-    bench = Bench(known, length, texts(known, text, length, to, documents), hear)
+    bench = Bench(known, length, texts(known, text, length, to, documents)[0], hear)
     left_out: list[str] = []
     try:
         left_out += _measure(bench, to, minutes)
@@ -222,7 +222,7 @@ def _written(a: Advice, w: Words) -> Iterator[str]:
     yield a.table.table(w.lang)
     if a.choice != CROP:
         yield ""
-        yield w("next", model=a.model or "MODEL", to=a.to, method=a.choice)
+        yield w("next", model=a.model or "MODEL", to=str(a.to), method=a.choice)  # digits that can be typed
 
 
 __all__ = ["CROP", "Advice", "advise", "judge"]

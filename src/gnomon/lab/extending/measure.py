@@ -27,6 +27,7 @@ from gnomon.train import Windows, adamw, training_step
 AS_TRAINED = "none"  #: the method that changes nothing
 METHODS = ("yarn", "dynamic", "ntk", "llama3", "linear")
 SHORTEST = 8  # tokens of a training length that can be measured
+SHARES = (0.05, 0.2, 0.5)  # of a text, held out; by the first, `gnomon train` holds out the same documents
 STEPWISE = 2  # tokens read one after another, beside all at once
 
 Row = dict[str, Any]
@@ -59,12 +60,23 @@ def reader(model: Model, trained: int | None) -> tuple[DecoderOnly, int]:
     return model, length
 
 
-def texts(model: DecoderOnly, source: Any, trained: int, longest: int, count: int) -> Texts:
-    """Texts of more than `longest` tokens, read by the model's own tokenizer."""
+def texts(model: DecoderOnly, source: Any, trained: int, longest: int, count: int) -> tuple[Texts, Corpus]:
+    """Up to `count` held-out texts of more than `longest` tokens, read by the model's own tokenizer, and the rest of
+    the corpus, which holds none of them. The share held out is the smallest of SHARES that has enough such texts."""
     if model.tokenizer is None:
         raise BadInput("this model has no tokenizer, so there is no text to measure it on: load a checkpoint with one")
     corpus = source if isinstance(source, Corpus) else Corpus.open(source)
-    return Texts(beginnings(corpus, model.tokenizer, longest, count), max(1, trained // 4))
+    for share in SHARES:
+        training, held_out = corpus.split(share)
+        try:
+            rows = beginnings(held_out, model.tokenizer, longest, count)
+        except BadInput:
+            if share == SHARES[-1]:
+                raise
+            continue
+        if len(rows) == count or share == SHARES[-1]:
+            break
+    return Texts(rows, max(1, trained // 4)), training
 
 
 def extended(model: DecoderOnly, trained: int, to: int, method: str) -> DecoderOnly:
@@ -80,12 +92,11 @@ def extended(model: DecoderOnly, trained: int, to: int, method: str) -> DecoderO
     return changed.eval()
 
 
-def tuned(model: DecoderOnly, source: Any, length: int, steps: int, lr: float = 3e-4, seed: int = 0) -> DecoderOnly:
-    """A copy of the model after a few steps on windows of `length` tokens, one a step."""
+def tuned(model: DecoderOnly, text: Corpus, length: int, steps: int, lr: float = 3e-4, seed: int = 0) -> DecoderOnly:
+    """A copy of the model after a few steps on windows of `length` tokens of a text, one a step."""
     tokenizer, model = model.tokenizer, deepcopy(model)
     assert tokenizer is not None
-    corpus = source if isinstance(source, Corpus) else Corpus.open(source)
-    batches = LMBatches(TokenStore.open(corpus, tokenizer), 1, length, seed)
+    batches = LMBatches(TokenStore.open(text, tokenizer), 1, length, seed)
     optimizer = adamw(model, lr)
     device = next(model.parameters()).device
     model.train()

@@ -169,7 +169,7 @@ def extension(
 
     model      a model with its tokenizer, or what `gn.load` takes
     factors    of the training length `trained`, by default what the model's files say
-    text       a Corpus or what `Corpus.open` takes; documents: how many of its texts are read
+    text       a Corpus or what `Corpus.open` takes; documents: how many of its held-out texts are read
     trials     passkeys at each length and depth, 0: none; tune: steps of training at the new length
     hear       called with every row as it is measured
 
@@ -181,14 +181,15 @@ def extension(
     if not factors or min(factors) <= 1:
         raise BadValue(f"factors are multiples of the training length, each above 1; got {tuple(factors)}")
     lengths = [round(length * factor) for factor in factors]
-    bench = Bench(known, length, texts(known, text, length, max(lengths), documents), hear)
+    rows, rest = texts(known, text, length, max(lengths), documents)
+    bench = Bench(known, length, rows, hear)
     for method in methods:
         extended(known, length, max(lengths), method)  # a name that is wrong is found before anything is measured
     measure(bench, lengths, methods, trials)
     if tune:
         for to in lengths:
             for method in methods:
-                longer = tuned(extended(known, length, to, method), text, to, tune)
+                longer = tuned(extended(known, length, to, method), rest, to, tune)
                 bench.loss(longer, method, to, to, tune)
     return bench.table
 

@@ -22,7 +22,9 @@ from gnomon.lab.seeds import above, agreement, median
 
 Numbers = tuple[float | None, ...]
 Holds = Literal["holds", "reversed", "undecided"]
-Verdict = Literal["appears", "in_part", "unsettled", "absent", "nothing"]
+Verdict = Literal["appears", "in_part", "unsettled", "absent", "nothing", "few"]
+FEWEST = 3  # seeds without which there is no verdict
+PART = 1 / 3  # of Kendall's tau: two pairs of three agree
 
 
 @dataclass(frozen=True)
@@ -91,10 +93,11 @@ class Measured:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two published numbers that differ, the better one first, and whether ours differ so too."""
+    """Two published numbers of a column that differ, the better one first, and whether ours differ so too."""
 
     better: str
     worse: str
+    at: str  # the published column
     difference: Interval  # of ours, better - worse, such that above 0 is as published
     holds: Holds
 
@@ -149,7 +152,7 @@ def outcome(r: Reproduction, results: Callable[[Cell], Result], seeds: int) -> O
     of = [item.column for item in items]
     sign = -1 if r.ranks and r.higher else 1
     tau = agreement([sign * i.published for i in items], [i.ours for i in items], of) if pairs else None
-    return Outcome(measured, tau, pairs, _verdict(tau, pairs))
+    return Outcome(measured, tau, pairs, _verdict(tau, pairs, seeds))
 
 
 def _items(r: Reproduction, measured: Sequence[Measured]) -> list[Item]:
@@ -158,8 +161,7 @@ def _items(r: Reproduction, measured: Sequence[Measured]) -> list[Item]:
         for column in r.ranked:
             published, ours = m.condition.published[column], m.numbers[column]
             if m.judged and published is not None and all(x is not None for x in ours):
-                name = m.condition.label if len(r.ranked) == 1 else f"{m.condition.label} ({r.ours[column]})"
-                items.append(Item(name, column, published, [float(x) for x in ours if x is not None]))
+                items.append(Item(m.condition.label, column, published, [float(x) for x in ours if x is not None]))
     return items
 
 
@@ -172,20 +174,22 @@ def _pairs(r: Reproduction, items: Sequence[Item]) -> list[Pair]:
         better, worse = (a, b) if r.better(a.published, b.published) else (b, a)
         ours = above((sign * np.array(better.ours)).tolist(), (sign * np.array(worse.ours)).tolist())
         holds: Holds = "holds" if ours.low > 0 else "reversed" if ours.high < 0 else "undecided"
-        pairs.append(Pair(better.name, worse.name, ours, holds))
+        pairs.append(Pair(better.name, worse.name, r.columns[a.column], ours, holds))
     return pairs
 
 
-def _verdict(tau: Interval | None, pairs: Sequence[Pair]) -> Verdict:
-    """appears: every published difference holds, surely. in_part: the orders agree, surely, but not in every pair.
-    unsettled: they agree, but these seeds do not settle it. absent: they do not. nothing: nothing could be judged."""
+def _verdict(tau: Interval | None, pairs: Sequence[Pair], seeds: int) -> Verdict:
+    """appears: every published difference holds, surely. in_part: two pairs of three or more agree, surely. unsettled:
+    as many may agree, but these seeds do not settle it. absent: fewer do. nothing: nothing could be judged."""
     if tau is None:
         return "nothing"
+    if seeds < FEWEST:
+        return "few"
     if all(pair.holds == "holds" for pair in pairs):
         return "appears"
-    if tau.low > 0:
+    if tau.low >= PART:
         return "in_part"
-    return "unsettled" if tau.value > 0 and tau.high > 0 else "absent"
+    return "unsettled" if tau.high >= PART else "absent"
 
 
 __all__ = ["Condition", "Item", "Measured", "Numbers", "Outcome", "Pair", "Reproduction", "Verdict", "outcome"]

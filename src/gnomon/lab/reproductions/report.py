@@ -168,17 +168,23 @@ def _verdict(report: ReproductionReport, w: Words) -> Iterator[str]:
         comma = ", " if w.lang == "en" else "; "
         low, high = (w.number(x, ".2f") for x in (found.tau.low, found.tau.high))
         yield w("tau", tau=w.number(found.tau.value, ".2f"), interval=f"[{low}{comma}{high}]")
-    yield w(f"verdict_{found.verdict}", pairs=len(found.pairs), hold=sum(p.holds == "holds" for p in found.pairs))
+    yield w(
+        f"verdict_{found.verdict}",
+        seeds=report.seeds,
+        pairs=len(found.pairs),
+        hold=sum(p.holds == "holds" for p in found.pairs),
+    )
     for holds in ("holds", "reversed", "undecided"):
         pairs = [pair for pair in found.pairs if pair.holds == holds]
         if pairs:
-            yield w(holds, pairs=_listed(pairs, w))
+            yield w(holds, pairs=_listed(pairs, report.reproduction, w))
     if report.seeds < 5:
         yield w("few_seeds", seeds=report.seeds)
 
 
-def _listed(pairs: list[Pair], w: Words) -> str:
-    return "; ".join(dict.fromkeys(w("over", better=pair.better, worse=pair.worse) for pair in pairs))
+def _listed(pairs: list[Pair], r: Reproduction, w: Words) -> str:
+    key = "over" if len(r.ranked) == 1 else "over_at"
+    return "; ".join(w(key, better=pair.better, worse=pair.worse, at=pair.at) for pair in pairs)
 
 
 __all__ = ["ReproductionReport", "reproduce"]
