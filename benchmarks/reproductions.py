@@ -1,4 +1,4 @@
-"""Published comparisons repeated: runs them, keeps docs/reproductions/NAME.json, writes docs/reproductions.md from these.
+"""Repeats published comparisons, keeps docs/reproductions/NAME.json, writes docs/reproductions.md from these.
 
 python benchmarks/reproductions.py [NAME]...    all, or those named; Ctrl-C stops it, the same command continues
 python benchmarks/reproductions.py --write      only the page, from the results that are there
@@ -20,11 +20,11 @@ PAGE = HOUSE / "docs" / "reproductions.md"
 HEAD = """# Published results, repeated
 
 `gnomon lab reproduce NAME` repeats a published comparison at a size that takes minutes on two cores. It prints the
-published numbers, ours from five seeds, the agreement of the two orders (Kendall's tau-b between the published numbers and
-our medians, with the interval of a bootstrap over seeds) and a verdict that is computed from these: the order *appears*
-where the seeds settle every published difference; *in part* where they settle that two pairs of three agree; it is
-*unsettled* where these seeds cannot say, and *absent* where they say otherwise. A model that misses 90 % at the lengths
-it was trained on says nothing about longer ones: where most seeds of a condition do, it is left out of the order.
+published numbers, ours from five seeds, the agreement of the two orders (Kendall's tau-b between the published numbers
+and our medians, with the interval of a bootstrap over seeds) and a verdict that is computed from these: the order
+*appears* where the seeds settle every published difference; *in part* where they settle that two pairs of three agree;
+it is *unsettled* where these seeds cannot say, and *absent* where they say otherwise. A model that misses 90 % at the
+lengths it was trained on says nothing about longer ones: where most seeds of a condition do, the order goes without it.
 
 What these pages do not show: whether a result holds at its own size. A model of a tenth of a million parameters that
 disagrees with one of a thousand times as many is a fact about small models.
