@@ -71,6 +71,7 @@ def test_nothing_is_said_against_a_model_that_learned():
     assert "did not learn" in TaskTable(made(0.5)).table()
     assert "did not learn" not in TaskTable(made(0.95)).table()
     assert "2/2" in TaskTable(made(0.95)).table()
+    assert "rope  2–4: 0.95 0.95   5–10: 0.95 0.95" in TaskTable(made(0.95)).table()  # every seed
 
 
 @pytest.mark.parametrize(

@@ -151,6 +151,9 @@ def written(table: TaskTable, w: Words) -> Iterator[str]:
                 yield ""
                 yield w(measure)
                 yield from block(rows, measure, w)
+        if n > 1:
+            yield ""
+            yield from every_seed(rows, w)
         grid = [row for row in table.depths if row["task"] == name]
         if grid:
             yield ""
@@ -173,6 +176,19 @@ def block(rows: Sequence[Row], measure: str, w: Words) -> list[str]:
         ]
         lines.append([position, *cells, f"{sum(row['learned'] for row in first)}/{len(first)}"])
     return aligned(lines)
+
+
+def every_seed(rows: Sequence[Row], w: Words) -> Iterator[str]:
+    """Exact answers of each seed, in every stretch."""
+    yield w("every_seed")
+    for position in dict.fromkeys(row["position"] for row in rows):
+        spans = dict.fromkeys((row["first"], row["last"]) for row in rows)
+        parts = []
+        for first, last in spans:
+            mine = [r["exact"] for r in rows if (r["position"], r["first"], r["last"]) == (position, first, last)]
+            shown = " ".join(w("n/a") if x is None else w.number(x, ".2f") for x in mine)
+            parts.append(f"{w('span', first=first, last=last)}: {shown}")
+        yield f"  {position}  " + "   ".join(parts)
 
 
 def share(values: Sequence[float], w: Words) -> str:
