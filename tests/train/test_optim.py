@@ -3,10 +3,13 @@
 import pytest
 import torch
 
+from gnomon.checkpoints.native import read_tensors
 from gnomon.embed import TokenEmbedding
 from gnomon.models import DecoderOnly
 from gnomon.positions import PositionEncoding, names
-from gnomon.train import adamw
+from gnomon.train import adamw, optimizer_of, resume, train
+from gnomon.train.average import Average
+from gnomon.train.optim import OptimizerSettings, parts_of
 
 
 def model_of(position: str, tied: bool = True) -> DecoderOnly:
@@ -77,3 +80,57 @@ def test_a_step_is_that_of_the_paper():
         m, v = 0.9 * m + 0.1 * g, 0.95 * v + 0.05 * g**2
         w = w - 0.1 * 0.5 * w - 0.1 * (m / (1 - 0.9**t)) / ((v / (1 - 0.95**t)).sqrt() + 1e-8)
     torch.testing.assert_close(layer.weight.detach(), w, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.skipif(not hasattr(torch.optim, "Muon"), reason="this torch has no Muon")
+@pytest.mark.parametrize("position", ["t5", "learned"])
+@pytest.mark.parametrize("tied", [True, False])
+def test_muon_takes_the_matrices_of_the_blocks_and_adamw_the_rest(position, tied):
+    model = model_of(position, tied)
+    muon, rest = parts_of(optimizer_of(model, OptimizerSettings(optimizer="muon"), 1e-3))
+    named = {id(p): name for name, p in model.named_parameters()}
+    held = [named[id(p)] for part in (muon, rest) for group in part.param_groups for p in group["params"]]
+    assert sorted(held) == sorted(named.values())
+    matrices = {named[id(p)] for group in muon.param_groups for p in group["params"]}
+    assert all(".blocks." in name or name.startswith("input.") for name in matrices)
+    assert {name for name in named.values() if name.endswith(("attention.q.weight", "ffn.up.weight"))} <= matrices
+    assert "head.weight" not in matrices
+
+
+@pytest.mark.skipif(not hasattr(torch.optim, "Muon"), reason="this torch has no Muon")
+def test_a_run_with_muon_an_average_and_wsd_goes_on_bit_for_bit(text, build, config, tmp_path, no_pictures):
+    ran = config(steps=6, optimizer="muon", ema=0.9, schedule="wsd", save_every=3, keep=2)
+    train(build(dropout=0.1), text.task(ran), ran, tmp_path / "run", quiet=True)
+    folder = tmp_path / "run" / "checkpoints" / "step-3"
+    resume(folder, text.task(ran), quiet=True)
+    for part in ("", "average"):
+        ours, theirs = (read_tensors(f / part / "model.safetensors")[0] for f in (folder, tmp_path / "run"))
+        assert all(ours[name].equal(theirs[name]) for name in theirs)
+    kept = read_tensors(tmp_path / "run" / "training" / "step-6" / "optimizer.safetensors")[0]
+    assert {name.rpartition(".")[2] for name in kept} == {"momentum_buffer", "step", "exp_avg", "exp_avg_sq"}
+
+
+def test_an_average_is_that_of_its_formula_and_gives_the_weights_back():
+    model = torch.nn.Linear(1, 1, bias=False)
+    average, want = Average(model, 0.5), model.weight.item()
+    for step in range(4):
+        model.weight.data.fill_(step)
+        average.update(step)
+        beta = min(0.5, (1 + step) / (10 + step))
+        want = beta * want + (1 - beta) * step
+    with average.in_place():
+        assert model.weight.item() == pytest.approx(want)
+    assert model.weight.item() == 3.0
+
+
+@pytest.mark.parametrize("position", ["t5", "rope"])
+def test_activations_computed_again_give_the_same_gradient(position):
+    gradients = []
+    for again in (False, True):
+        torch.manual_seed(0)
+        model = DecoderOnly(11, 8, 2, 2, position=position, dropout=0.3)
+        model.stack.gradient_checkpointing = again
+        torch.manual_seed(1)
+        model(torch.arange(10)[None]).sum().backward()
+        gradients.append([p.grad for p in model.parameters()])
+    assert all(a.equal(b) for a, b in zip(*gradients, strict=True))

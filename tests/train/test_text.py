@@ -3,10 +3,12 @@
 import pytest
 import torch
 
+from gnomon.data import document_lengths
 from gnomon.errors import BadValue
 from gnomon.layout import Layout
 from gnomon.models import EncoderDecoder
 from gnomon.train import Windows, adamw, train, training_step
+from gnomon.train import text as task_module
 
 
 def test_a_batch_is_a_function_of_the_seed_and_the_number(text, config):
@@ -50,3 +52,34 @@ def test_smoothing_is_of_training_and_not_of_what_is_measured(text, build, confi
     losses = [training_step(model, optimizer, task.batch(0), 0.0, None) for task in (smoothed, plain)]
     assert losses[0].total != losses[1].total
     assert losses[0].count == losses[1].count
+
+
+def test_documents_kept_apart_do_not_see_one_another_and_each_first_token_is_no_target(text, build, config):
+    ran = config(batch_size=6, length=40)
+    task = task_module.Text(text.train, text.valid, ran, apart=True)
+    windows, joined = task.batch(0), text.task(ran).batch(0)
+    assert windows.ids.equal(joined.ids)
+    edges = sum(len(document_lengths(store, start, 41)) - 1 for store, start in task.batches.places(0))
+    assert edges > 3
+    assert windows.targets == joined.targets - edges
+    model = build(max_positions=64)
+    store, start = task.batches.places(0)[0]
+    first = document_lengths(store, start, 41)[0]
+    logits = model(windows.ids[:1, :-1], windows.at.rows(torch.tensor([0])).tokens(slice(None, -1)))
+    alone = model(windows.ids[:1, first:-1])
+    torch.testing.assert_close(logits[:, first : first + 5], alone[:, :5], rtol=1e-4, atol=1e-5)
+
+
+def test_held_out_documents_kept_apart_are_measured_apart(text, build, config):
+    ran = config(length=40, eval_windows=3)
+    apart = task_module.Text(text.train, text.valid, ran, apart=True)
+    together = text.task(ran)
+    model = build(max_positions=64)
+    assert apart.evaluate(model).targets < together.evaluate(model).targets
+    assert apart.windows.n_bytes.sum() < together.windows.n_bytes.sum()
+
+
+def test_streams_are_mixed_by_weight_and_a_run_knows_all_of_them(text, config):
+    one, both = (task_module.Text(stores, text.valid, config()) for stores in (text.train, [text.train, text.valid]))
+    assert one.fingerprint != both.fingerprint
+    assert one.fingerprint == text.task(config()).fingerprint

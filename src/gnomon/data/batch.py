@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,14 @@ class LMBatches:
         )
         return self._store.tokens[starts[:, None] + np.arange(self._length + 1)].astype(np.int64)
 
+    def place(self, number: int) -> tuple[TokenStore, int]:
+        """The stream, and where window `number` of all passes begins there."""
+        return self._store, int(self._starts(number // self.windows_per_pass)[number % self.windows_per_pass])
+
+    def places(self, step: int) -> list[tuple[TokenStore, int]]:
+        """The same of each row of a batch."""
+        return [self.place(n) for n in range(step * self._batch_size, (step + 1) * self._batch_size)]
+
     def _starts(self, number: int) -> Ints:
         """Where the windows of one pass begin, in the order they are drawn."""
         if number not in self._passes:
@@ -52,12 +61,14 @@ class EvalWindows:
 
     ids: Ints  # (windows, length + 1), a view of the stream: convert to int64 batch by batch
     n_bytes: Ints  # (windows,) UTF-8 bytes of each window's targets
+    lengths: list[list[int]] | None = None  # tokens of each document in a window, where documents are kept apart
 
 
-def windows_for_eval(store: TokenStore, length: int, limit: int | None = None) -> EvalWindows:
+def windows_for_eval(store: TokenStore, length: int, limit: int | None = None, apart: bool = False) -> EvalWindows:
     """Cut the stream into non-overlapping windows with ``length`` targets each; the tail that fills none is left out.
 
-    ``limit`` keeps that many of them, evenly spread over the stream.
+    ``limit`` keeps that many of them, evenly spread over the stream. Kept ``apart``, no document sees another, and its
+    first token in a window is no target.
     """
     count = _count_windows(store, length)
     if limit is not None:
@@ -65,7 +76,20 @@ def windows_for_eval(store: TokenStore, length: int, limit: int | None = None) -
     every = np.lib.stride_tricks.sliding_window_view(store.tokens, length + 1)[::length]
     chosen = np.arange(count) if limit is None or limit >= count else np.arange(limit) * count // limit
     ids = every if len(chosen) == count else every[chosen]
-    return EvalWindows(ids, store.byte_lengths[ids[:, 1:]].sum(axis=1))
+    n_bytes = store.byte_lengths[ids[:, 1:]]
+    if not apart:
+        return EvalWindows(ids, n_bytes.sum(axis=1))
+    lengths = [document_lengths(store, int(n) * length, length + 1) for n in chosen]
+    for row, parts in zip(n_bytes, lengths, strict=True):
+        row[np.cumsum(parts)[:-1] - 1] = 0
+    return EvalWindows(ids, n_bytes.sum(axis=1), lengths)
+
+
+def document_lengths(store: TokenStore, start: int, n: int) -> list[int]:
+    """How the `n` tokens from `start` divide into documents; the end of text belongs to the document before it."""
+    first, last = np.searchsorted(store.starts, [start + 1, start + n])
+    edges = [0, *(int(at) - start for at in store.starts[first:last]), n]
+    return [right - left for left, right in pairwise(edges) if right > left]
 
 
 def long_documents(store: TokenStore, min_tokens: int) -> Ints:

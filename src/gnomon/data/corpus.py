@@ -13,39 +13,20 @@ import os
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
+from typing import BinaryIO
 
+from gnomon.data.document import Document
 from gnomon.errors import BadInput, BadValue, each_text
 from gnomon.glossary import message
 
 STDLIB = "stdlib"
 NOT_STDLIB = {"test", "tests", "idle_test", "site-packages", "dist-packages", "__pycache__"}
 JSONL = (".jsonl", ".ndjson")
-
-
-@dataclass(frozen=True)
-class Document:
-    """One text and where it comes from (a path, or ``path:line`` in a JSONL file)."""
-
-    name: str
-    text: str
-
-    @property
-    def data(self) -> bytes:
-        """The text as UTF-8."""
-        return self.text.encode()
-
-    @cached_property
-    def n_bytes(self) -> int:
-        """Length of the text as UTF-8."""
-        return len(self.data)
-
-    @cached_property
-    def sha256(self) -> bytes:
-        """Digest of the text alone: two documents with one text share it."""
-        return hashlib.sha256(self.data).digest()
+IN_MEMORY = 1 << 28  # bytes of text; what is more stays in its files
 
 
 @dataclass(frozen=True)
@@ -71,13 +52,10 @@ class Corpus:
         text under ``text_key``. BadInput names the file and the byte or line that cannot be read as text.
         """
         given = [sources] if isinstance(sources, str | Path) else list(sources)
-        documents: list[Document] = []
-        skipped = 0
-        for source in given:
-            found, left_out = _read(source, text_key)
-            documents += found
-            skipped += left_out
-        return cls.from_documents(documents, name=", ".join(map(str, given)), skipped=skipped)
+        skipped: list[Path] = []
+        documents = (document for source in given for document in _read(source, text_key, skipped))
+        corpus = cls.from_documents(documents, name=", ".join(map(str, given)))
+        return replace(corpus, skipped=len(skipped))
 
     @classmethod
     def from_texts(cls, texts: Iterable[str], name: str = "texts") -> "Corpus":
@@ -88,13 +66,20 @@ class Corpus:
 
     @classmethod
     def from_documents(cls, documents: Iterable[Document], name: str, skipped: int = 0) -> "Corpus":
-        """Keep each text once, and none that is blank; BadInput where nothing remains."""
-        written = [document for document in documents if not document.text.isspace() and document.text]
-        unique = {document.sha256: document for document in reversed(written)}  # the first of equals stays
-        kept = tuple(document for document in written if unique[document.sha256] is document)
+        """Keep each text once, and none that is blank; BadInput where nothing remains. Of what is more than IN_MEMORY
+        bytes, texts stay in their files."""
+        kept: dict[bytes, Document] = {}
+        written = held = 0
+        for document in documents:
+            if not document.text or document.text.isspace():
+                continue
+            written += 1
+            if document.sha256 not in kept:  # the first of equals stays
+                held += document.n_bytes
+                kept[document.sha256] = document if held <= IN_MEMORY else document.left_in_file()
         if not kept:
             raise BadInput(f"no text in {name or 'an empty list'}: give files, folders, JSONL, '-' or {STDLIB!r}")
-        return cls(kept, name, duplicates=len(written) - len(kept), skipped=skipped)
+        return cls(tuple(kept.values()), name, duplicates=written - len(kept), skipped=skipped)
 
     @cached_property
     def n_bytes(self) -> int:
@@ -164,31 +149,29 @@ class Corpus:
         return message("data", "corpus_less", **about, note=note)
 
 
-def _read(source: str | Path, text_key: str) -> tuple[list[Document], int]:
-    """The documents of one source, and how many of its files are not text."""
+def _read(source: str | Path, text_key: str, skipped: list[Path]) -> Iterator[Document]:
+    """The documents of one source; files in a folder that are not text are added to `skipped`."""
     if source == "-":
-        return [Document("standard input", _decode("standard input", sys.stdin.buffer.read()))], 0
-    if source == STDLIB:
-        return _read_stdlib(), 0
-    path = Path(source)
-    if not path.is_dir():
-        return _parse(path, _bytes(path), text_key), 0
-    documents, skipped = [], 0
-    for file in _walk(path):
-        data = _bytes(file)
-        if b"\0" in data:
-            skipped += 1
-        else:
-            documents += _parse(file, data, text_key)
-    return documents, skipped
+        yield Document("standard input", _decode("standard input", sys.stdin.buffer.read()))
+    elif source == STDLIB:
+        yield from _read_stdlib()
+    elif not (path := Path(source)).is_dir():
+        yield from _parse(path, text_key)
+    else:
+        for file in _walk(path):
+            if _holds_nul(file):
+                skipped.append(file)
+            else:
+                yield from _parse(file, text_key)
 
 
-def _read_stdlib() -> list[Document]:
+def _read_stdlib() -> Iterator[Document]:
     folder = Path(sysconfig.get_path("stdlib"))
     files = [file for file in _walk(folder, NOT_STDLIB) if file.suffix == ".py"]
     if not files:
         raise BadInput(f"this Python has no library source in {folder}: give files or folders of text instead")
-    return [Document(f"{STDLIB}/{file.relative_to(folder).as_posix()}", _decode(file, _bytes(file))) for file in files]
+    for file in files:
+        yield _whole(file, f"{STDLIB}/{file.relative_to(folder).as_posix()}")
 
 
 def _walk(folder: Path, without: Iterable[str] = ()) -> Iterator[Path]:
@@ -210,25 +193,60 @@ def _bytes(path: Path) -> bytes:
         raise BadInput(f"cannot read {path}: {error.strerror}") from error
 
 
-def _decode(name: str | Path, data: bytes) -> str:
-    if (at := data.find(b"\0")) >= 0:
-        raise BadInput(f"{name} is not a text file: byte {at} is NUL; give UTF-8 text")
+def _holds_nul(path: Path) -> bool:
+    """Whether a file is no text."""
+    with _opened(path) as file:
+        return any(b"\0" in piece for piece in iter(lambda: file.read(1 << 20), b""))
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
     try:
-        return data.decode("utf-8").removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")
+        with open(path, "rb") as file:
+            yield file
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {error.strerror}") from error
+
+
+def _decode(name: str | Path, data: bytes, before: int = 0) -> str:
+    """UTF-8 as text, without a mark at the start of the file. before: bytes of the file that come before these."""
+    if (at := data.find(b"\0")) >= 0:
+        raise BadInput(f"{name} is not a text file: byte {before + at} is NUL; give UTF-8 text")
+    try:
+        text = data.decode("utf-8")
+        return text if before else text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")
     except UnicodeDecodeError as error:
         raise BadInput(
-            f"{name} is not UTF-8: {error.reason} at byte {error.start} (0x{data[error.start]:02X}); "
+            f"{name} is not UTF-8: {error.reason} at byte {before + error.start} (0x{data[error.start]:02X}); "
             "convert it, for example with iconv -t UTF-8"
         ) from error
 
 
-def _parse(path: Path, data: bytes, text_key: str) -> list[Document]:
+def _parse(path: Path, text_key: str) -> Iterator[Document]:
     """The documents of one file: one a line where it is JSONL, else one."""
-    text = _decode(path, data)
     if path.suffix not in JSONL:
-        return [Document(str(path), text)]
-    lines = ((f"{path}:{number}", line) for number, line in enumerate(text.split("\n"), start=1) if line.strip())
-    return [Document(name, _checked_text(name, line, text_key)) for name, line in lines]
+        yield _whole(path, str(path))
+        return
+    start = 0
+    with _opened(path) as file:
+        for number, data in enumerate(file, start=1):
+            line, place = _decode(path, data, start), (path, start, len(data))
+            start += len(data)
+            if line.strip():
+                name = f"{path}:{number}"
+                yield Document(name, _checked_text(name, line, text_key), partial(_again, place, name, text_key))
+
+
+def _whole(path: Path, name: str) -> Document:
+    return Document(name, _decode(path, _bytes(path)), lambda: _decode(path, _bytes(path)))
+
+
+def _again(place: tuple[Path, int, int], name: str, text_key: str) -> str:
+    """The text of one line of a JSONL file, by its path, its first byte and its bytes."""
+    path, start, size = place
+    with _opened(path) as file:
+        file.seek(start)
+        return _checked_text(name, _decode(path, file.read(size), start), text_key)
 
 
 def _checked_text(name: str, line: str, text_key: str) -> str:

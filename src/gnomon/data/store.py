@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
-from gnomon.data.corpus import Corpus, Document
+from gnomon.data.corpus import Corpus
+from gnomon.data.document import Document
 from gnomon.data.files import atomic, cache_folder, sweep
 from gnomon.data.tokenizer import Tokenizer
 from gnomon.errors import BadInput, BadValue
@@ -143,27 +144,40 @@ def _write(
     path: Path, header: dict[str, Any], documents: Sequence[Document], tokenizer: Tokenizer, progress: Progress | None
 ) -> None:
     end = [] if tokenizer.eos_id is None else [tokenizer.eos_id]
-    streams: list[Ints] = []
-    lengths: list[int] = []
+    dtype, lengths = np.dtype(header["dtype"]), []
     total, done = sum(document.n_bytes for document in documents), 0
-    for batch in _batches(documents):
-        encoded = tokenizer.encode_batch([document.text for document in batch])
-        streams += [np.array(ids + end, dtype=header["dtype"]) for ids in encoded]
-        lengths += [len(ids) for ids in encoded]
-        done += sum(document.n_bytes for document in batch)
-        if progress is not None:
-            progress(done, total)
-    ends = np.cumsum(np.array(lengths) + len(end)) - len(end)
-    tokens = np.concatenate(streams)
-    parts = (tokens, ends, np.array([document.n_bytes for document in documents]))
-    line = json.dumps({"tokens": len(tokens), "checksum": _checksum(_body(*parts)), **header}).encode()
+    most = {"tokens": 10**18, "checksum": "0" * 64, **header}  # what comes after has a fixed place in the file
+    first = _round_up(len(json.dumps(most)) + 1)
     sweep(path.parent)
     try:
         with atomic(path) as file:
-            file.write(line.ljust(_round_up(len(line) + 1) - 1) + b"\n")
-            file.writelines(_body(*parts))
+            file.write(bytes(first))
+            digest = hashlib.sha256()
+            for batch in _batches(documents):
+                encoded = tokenizer.encode_batch([document.text for document in batch])
+                tokens = np.concatenate([np.array(ids + end, dtype=dtype) for ids in encoded])
+                _append(file, digest, tokens.data)
+                lengths += [len(ids) for ids in encoded]
+                done += sum(document.n_bytes for document in batch)
+                if progress is not None:
+                    progress(done, total)
+            ends = np.cumsum(np.array(lengths) + len(end)) - len(end)
+            n_tokens = int(ends[-1]) + len(end)
+            _append(file, digest, bytes(_round_up(n_tokens * dtype.itemsize) - n_tokens * dtype.itemsize))
+            for piece in _body(ends, np.array([document.n_bytes for document in documents])):
+                _append(file, digest, piece)
+            line = json.dumps({"tokens": n_tokens, "checksum": digest.hexdigest(), **header}).encode()
+            file.seek(0)
+            file.write(line.ljust(first - 1) + b"\n")
     except BadInput as error:
+        if not str(error).startswith("cannot write"):
+            raise
         raise BadInput(f"{error}. Set GNOMON_CACHE to a folder with room") from error
+
+
+def _append(file: BinaryIO, digest: Any, piece: bytes | memoryview) -> None:
+    file.write(piece)
+    digest.update(piece)
 
 
 def _batches(documents: Sequence[Document]) -> Iterator[list[Document]]:

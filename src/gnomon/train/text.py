@@ -1,7 +1,7 @@
 """Text: the task of guessing each next token of a text, from windows of it."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import log
@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from gnomon.data import EvalWindows, LMBatches, TokenStore, windows_for_eval
+from gnomon.data import EvalWindows, LMBatches, Mixture, TokenStore, document_lengths, windows_for_eval
 from gnomon.errors import BadInput, BadValue
 from gnomon.generate import Sample, evaluation_mode, generate
 from gnomon.layout import Layout
@@ -64,26 +64,47 @@ class Text:
 
     name = "text"
 
-    def __init__(self, train_store: TokenStore, valid_store: TokenStore, config: TrainConfig) -> None:
-        """Of the config, batch_size, length, seed, eval_windows and label_smoothing are read."""
-        self.train_store, self.valid_store, self.config = train_store, valid_store, config
-        self.first_token = int(train_store.tokens[0]) if train_store.eos_id is None else train_store.eos_id
+    def __init__(
+        self,
+        train_store: TokenStore | Sequence[TokenStore],
+        valid_store: TokenStore,
+        config: TrainConfig,
+        *,
+        weights: Sequence[float] = (),
+        apart: bool = False,
+    ) -> None:
+        """Of the config, batch_size, length, seed, eval_windows and label_smoothing are read.
+
+        weights  of several streams to train on: the share of the rows that each has; the same where none are given
+        apart    documents that share a window do not see one another, and their positions begin anew
+        """
+        self.train_stores = [train_store] if isinstance(train_store, TokenStore) else list(train_store)
+        self.train_store, self.valid_store, self.config = self.train_stores[0], valid_store, config
+        self.weights, self.apart = list(weights) or [1.0] * len(self.train_stores), apart
+        first, eos = self.train_store.tokens, self.train_store.eos_id
+        self.first_token = int(first[0]) if eos is None else eos
 
     @cached_property
     def fingerprint(self) -> str:
         """Of the training tokens."""
-        return hashlib.sha256(self.train_store.tokens.data).hexdigest()
+        digest = hashlib.sha256()
+        for store in self.train_stores:
+            digest.update(store.tokens.data)
+        return digest.hexdigest()
 
     @cached_property
-    def batches(self) -> LMBatches:
+    def batches(self) -> LMBatches | Mixture:
         """The windows of each step."""
-        return LMBatches(self.train_store, self.config.batch_size, self.config.length, self.config.seed)
+        c = self.config
+        if len(self.train_stores) == 1:
+            return LMBatches(self.train_store, c.batch_size, c.length, c.seed)
+        return Mixture(self.train_stores, self.weights, c.batch_size, c.length, c.seed)
 
     @cached_property
     def windows(self) -> EvalWindows:
         """The windows to be measured on."""
         try:
-            return windows_for_eval(self.valid_store, self.config.length, self.config.eval_windows)
+            return windows_for_eval(self.valid_store, self.config.length, self.config.eval_windows, self.apart)
         except BadInput as error:
             raise BadInput(f"of what is held out for evaluation, {error}, or hold out more") from error
 
@@ -105,7 +126,11 @@ class Text:
 
     def batch(self, number: int) -> Windows:
         """The windows of step `number`."""
-        return Windows(torch.from_numpy(self.batches.batch(number)), smoothing=self.config.label_smoothing)
+        ids, n, at = torch.from_numpy(self.batches.batch(number)), self.config.length + 1, None
+        if self.apart:
+            places = self.batches.places(number)
+            at = Layout.packed([document_lengths(store, start, n) for store, start in places])
+        return Windows(ids, at, self.config.label_smoothing)
 
     def evaluate(self, model: nn.Module, dtype: torch.dtype = torch.float32) -> Evaluation:
         """Loss, perplexity and bits per byte of the held-out windows."""
@@ -132,9 +157,12 @@ def evaluate(
     nats, targets = [], []
     with evaluation_mode(model):
         for start in range(0, len(windows.ids), batch_size):
-            ids = torch.from_numpy(windows.ids[start : start + batch_size].astype("int64")).to(device)
+            rows = slice(start, start + batch_size)
+            ids = torch.from_numpy(windows.ids[rows].astype("int64")).to(device)
+            at = None if windows.lengths is None else Layout.packed(windows.lengths[rows], device)
             with mixed_precision(device, dtype):
-                loss = row_losses(model(ids[:, :-1], None), window_labels(ids))
+                logits = model(ids[:, :-1], None if at is None else at.tokens(slice(None, -1)))
+                loss = row_losses(logits, window_labels(ids, at))
             nats.append(loss.total.cpu().double().numpy())
             targets.append(loss.count.cpu().numpy())
     all_nats, n_targets = np.concatenate(nats), np.concatenate(targets).astype(np.float64)
