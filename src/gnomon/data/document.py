@@ -48,7 +48,7 @@ class _InFile(Document):
             self.__dict__[key] = value
 
     @property
-    def text(self) -> str:  # type: ignore[override]
+    def text(self) -> str:
         """The text, read now. BadInput where the file holds another one by now."""
         assert self.again is not None
         text = self.again()

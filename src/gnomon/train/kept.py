@@ -16,7 +16,7 @@ from pathlib import Path
 
 from gnomon.checkpoints.native import WEIGHTS
 from gnomon.checkpoints.staging import DRAFT, draft
-from gnomon.errors import BadValue
+from gnomon.errors import BadInput, BadValue
 from gnomon.models import Model
 from gnomon.train.lora import lora_layers
 from gnomon.train.lora_files import save_lora
@@ -28,15 +28,21 @@ LOGS = ("metrics.jsonl",)  # these grow where they are, so a link would grow too
 
 
 def keep_last(folder: Path, step: int, keep: int) -> None:
-    """Keep the save that a run folder holds, which is of `step`, and remove those before the last `keep`."""
+    """Keep the save that a run folder holds, which is of `step`, and remove those before the last `keep`.
+
+    BadInput where it cannot be kept; the save itself is whole then.
+    """
     into = folder / CHECKPOINTS
     if keep > 1 and not (into / f"step-{step}").exists():
         new = folder / f"{DRAFT}{CHECKPOINTS}"  # swept with other drafts, if we are killed here
-        shutil.rmtree(new, ignore_errors=True)
-        for path in _of_a_save(folder, step):
-            _link(path, new / path.relative_to(folder))
-        into.mkdir(exist_ok=True)
-        os.replace(new, into / f"step-{step}")
+        try:
+            shutil.rmtree(new, ignore_errors=True)
+            for path in _of_a_save(folder, step):
+                _link(path, new / path.relative_to(folder))
+            into.mkdir(exist_ok=True)
+            os.replace(new, into / f"step-{step}")
+        except OSError as error:
+            raise BadInput(f"cannot write {into}: {error.strerror}; step {step} is saved in {folder}") from error
     saved = sorted(into.glob("step-*"), key=_number) if into.is_dir() else []
     for old in saved[: -keep if keep > 1 else None]:
         shutil.rmtree(old, ignore_errors=True)

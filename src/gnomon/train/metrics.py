@@ -10,6 +10,7 @@ A line has the number of steps taken and some of these, losses in nats per token
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from math import inf
 from pathlib import Path
 from statistics import fmean
@@ -35,16 +36,22 @@ class MetricsLog:
         self.lines = [line for line in lines if line["step"] <= until]
         with atomic(path) as file:
             file.writelines(f"{json.dumps(line)}\n".encode() for line in self.lines)
+        self._path = path
         self._file = open(path, "a", encoding="utf-8", buffering=1)  # noqa: SIM115  closed by close()
 
     def write(self, step: int, **values: float | list[str]) -> None:
         """Add one line."""
         self.lines.append({"step": step, **values})
-        self._file.write(f"{json.dumps(self.lines[-1])}\n")
+        try:
+            self._file.write(f"{json.dumps(self.lines[-1])}\n")
+            self._file.flush()
+        except OSError as error:
+            raise BadInput(f"cannot write {self._path}: {error.strerror}; what was saved is as it was") from error
 
     def close(self) -> None:
         """Write no more."""
-        self._file.close()
+        with suppress(OSError):  # what a full disk refused was told when it was written
+            self._file.close()
 
 
 class SilentLog(MetricsLog):
