@@ -91,7 +91,7 @@ def test_only_what_is_far_above_is_a_spike_and_the_window_moves():
 # ------------------------------------------------------------------ float16
 
 
-def test_the_scale_halves_when_a_gradient_overflows_and_doubles_after_many_that_do_not():
+def test_the_scale_halves_with_an_overflow_and_doubles_after_many_good_steps():
     assert next_scale(8.0, 5, overflowed=True) == (4.0, 0)
     assert next_scale(1.0, 5, overflowed=True) == (1.0, 0)
     assert next_scale(8.0, PATIENCE - 1, overflowed=False) == (16.0, 0)

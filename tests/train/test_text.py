@@ -54,7 +54,7 @@ def test_smoothing_is_of_training_and_not_of_what_is_measured(text, build, confi
     assert losses[0].count == losses[1].count
 
 
-def test_documents_kept_apart_do_not_see_one_another_and_each_first_token_is_no_target(text, build, config):
+def test_documents_kept_apart_do_not_see_one_another_nor_guess_across(text, build, config):
     ran = config(batch_size=6, length=40)
     task = task_module.Text(text.train, text.valid, ran, apart=True)
     windows, joined = task.batch(0), text.task(ran).batch(0)
