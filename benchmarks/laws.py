@@ -1,9 +1,10 @@
 """The tables of docs/audit.md: every law, and the usual errors of a tutorial with the law that names each.
 
 python benchmarks/laws.py            print them
-python benchmarks/laws.py --write    and put them into docs/audit.md
+python benchmarks/laws.py --write    and put them into docs/audit.md, and how many there are into README.md
 """
 
+import re
 import sys
 from pathlib import Path
 
@@ -12,9 +13,10 @@ from gnomon.audit import LAWS
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "audit"))  # where the faults are
 
+from faults import FAULTS  # noqa: E402
 from faults.students import TWINS  # noqa: E402
 
-PAGE = ROOT / "docs" / "audit.md"
+PAGE, README = ROOT / "docs" / "audit.md", ROOT / "README.md"
 
 
 def laws() -> str:
@@ -48,7 +50,14 @@ def written(page: str) -> str:
     return page
 
 
+def counted(readme: str) -> str:
+    """The README with the numbers of laws and of seeded faults counted anew."""
+    readme = re.sub(r"\d+ laws, such as", f"{len(LAWS)} laws, such as", readme)
+    return re.sub(r"\d+ seeded faults", f"{len(FAULTS)} seeded faults", readme)
+
+
 if __name__ == "__main__":
     print(errors(), laws(), sep="\n\n")
     if "--write" in sys.argv[1:]:
-        PAGE.write_text(written(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+        for file, renewed in ((PAGE, written), (README, counted)):
+            file.write_text(renewed(file.read_text(encoding="utf-8")), encoding="utf-8")

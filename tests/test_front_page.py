@@ -21,7 +21,7 @@ IN_PYTHON = {
     "settings": "ModelConfig", "advise": "lab.advise",
     "plan": "plan", "tokenizer": "Tokenizer.bpe", "predict": "tasks.find_spans", "fill": "tasks.fill",
 }  # fmt: skip
-SHELL_ALONE = {"doctor", "completion"}
+SHELL_ALONE = {"doctor", "completion", "explore"}
 
 
 def fresh(code: str) -> str:
