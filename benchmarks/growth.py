@@ -130,7 +130,7 @@ def draw(found: dict[str, list[Entry]], along: str, file: Path) -> None:
     """Time and peak memory against size, both axes logarithmic."""
     from matplotlib import colormaps
     from matplotlib.figure import Figure
-    from matplotlib.ticker import NullLocator
+    from matplotlib.ticker import NullFormatter, NullLocator
 
     with gnomon_style():
         figure = Figure(figsize=(10, 5.4), layout="constrained")
@@ -149,6 +149,8 @@ def draw(found: dict[str, list[Entry]], along: str, file: Path) -> None:
             axes.set_xticks(sorted({entry["size"] for own in found.values() for entry in own}))
             axes.xaxis.set_major_formatter(lambda x, _: f"{int(x)}")
             axes.xaxis.set_minor_locator(NullLocator())
+            axes.yaxis.set_major_formatter(lambda y, _: f"{y:g}")
+            axes.yaxis.set_minor_formatter(NullFormatter())
             axes.tick_params(axis="x", rotation=45)
         figure.legend(figure.axes[0].lines, list(found), loc="outside right upper", fontsize=8, frameon=False)
         figure.savefig(file, dpi=110)
