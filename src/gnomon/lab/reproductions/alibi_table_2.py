@@ -23,7 +23,7 @@ MARGIN = 0.5  # of the perplexity of a unigram, which a model that has learned a
 
 def cell(position: str, seed: int) -> Cell:
     """One language model."""
-    return text_cell(position, seed=seed, length=LENGTH, factors=FACTORS, train=Recipe(steps=250, warmup=50))
+    return text_cell(position, seed=seed, length=LENGTH, factors=FACTORS, train=Recipe(steps=600, warmup=50))
 
 
 def read(result: Result) -> Numbers:

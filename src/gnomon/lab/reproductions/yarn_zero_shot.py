@@ -31,7 +31,7 @@ def cell(seed: int) -> Cell:
         length=LENGTH,
         factors=FACTORS,
         methods=tuple(PUBLISHED),
-        train=Recipe(steps=250, warmup=50),
+        train=Recipe(steps=800, warmup=50),
     )
 
 
