@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gnomon.glossary import Words
+from gnomon.glossary import Words, words
 from gnomon.lab.analysis import WORTH, EncodingResult
 from gnomon.lab.bootstrap import Interval
 from gnomon.lab.report import SEEDS_OF_A_CLAIM, LabReport
@@ -104,7 +104,7 @@ def _sweep(report: LabReport, w: Words) -> Table:
             [position, *((w("overflow") if x.bits is None else w.number(x.bits, ".3f")) + "*" * x.chosen for x in mine)]
         )
     edge = [x.position for x in report.sweep if x.chosen and len(rates) > 1 and x.rate in (rates[0], rates[-1])]
-    notes = [w("sweep_note"), *([w("sweep_edge", names=list_encodings(edge))] if edge else [])]
+    notes = [w("sweep_note"), *([w("sweep_edge", names=list_encodings(edge, words("lab", w.lang)))] if edge else [])]
     steps = s.sweep_steps or max(1, s.train.steps // 3)
     return w("sweep_title", trained=s.train_length, steps=steps), [head, *rows], notes
 

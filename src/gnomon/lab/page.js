@@ -34,8 +34,10 @@ document.querySelectorAll("figure.live").forEach((figure) => {
     }
     data.lengths.forEach((n, i) => make("text", { x: x(n), y: high - bottom + 18, "text-anchor": "middle" }, svg, data.written[i]));
     make("text", { x: (left + wide - right) / 2, y: high - 6, "text-anchor": "middle" }, svg, data.axis);
-    if (protocol === "fixed")
+    if (protocol === "fixed") {
       make("line", { x1: left, x2: wide - right, y1: y(data.trigram), y2: y(data.trigram), class: "floor" }, svg);
+      make("text", { x: wide - right, y: y(data.trigram) - 5, "text-anchor": "end" }, svg, data.floor);
+    }
     shown.forEach((line) => {
       const points = (line[protocol] || []).map((p, i) => p && { n: data.lengths[i], ...p }).filter(Boolean);
       const style = `stroke:${line.colour}`;

@@ -132,6 +132,7 @@ def _curves(report: LabReport, w: Words) -> dict[str, Any]:
         "lengths": report.settings.lengths,
         "written": [w.number(n) for n in report.settings.lengths],
         "trigram": report.trigram.value,
+        "floor": words("lab", w.lang)("trigram"),
         "point": "." if w.lang == "en" else ",",
         "axis": words("lab", w.lang)("curves_x"),
         "choose": w("protocol"),
@@ -181,6 +182,11 @@ def _dot(report: LabReport, row: EncodingResult) -> str:
     return f'<span class=dot style="background:{colour_of(report, row)}"></span>'
 
 
+def _passed(row: EncodingResult) -> str:
+    """Of several seeds, how many learned enough within training's lengths."""
+    return "" if len(row.by_seed) == 1 else f" {_tag('small', f'{row.passed}/{len(row.by_seed)}')}"
+
+
 def _kind(row: EncodingResult, w: Words) -> str:
     return f'<span class="kind {row.kind.replace("/", "")}">{w(row.kind)}</span>'
 
@@ -208,7 +214,7 @@ def _bits(report: LabReport, row: EncodingResult, best: Sequence[str], w: Words)
     ]
     last = row.increase[-1]
     change = _tag("td", "" if last is None else percents(last, w))
-    return [f"<td>{_dot(report, row)}{escape(row.label)} {_kind(row, w)}</td>", *bits, change]
+    return [f"<td>{_dot(report, row)}{escape(row.label)} {_kind(row, w)}{_passed(row)}</td>", *bits, change]
 
 
 def _about(report: LabReport, row: EncodingResult, w: Words) -> str:

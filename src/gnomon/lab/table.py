@@ -24,16 +24,16 @@ def text_tables(report: LabReport, colour: bool = False, lang: str = "en") -> st
         "",
         *_align(_bits(report, w), 2, colour, [row.kind for row in report.sorted_rows()]),
         "",
-        _bold(w("costs_title"), colour),
-        "",
-        *_align(costs(report, w), 1, colour),
-        "",
         *(
             line
             for text in [*summary(report, w), *claims(report, grid)]
             for line in textwrap.wrap(text, WIDTH, subsequent_indent="  ")
         ),
         *_evidence(report, grid, colour),
+        "",
+        _bold(w("costs_title"), colour),
+        "",
+        *_align(costs(report, w), 1, colour),
     ]
     return "\n".join([*parts, "", *textwrap.wrap(_legend(report, w), WIDTH)])
 
@@ -68,7 +68,12 @@ def _bits(report: LabReport, w: Words) -> list[Cells]:
 def _bits_of(row: EncodingResult, far: bool, w: Words) -> Cells:
     bits = [w("n/a") if x is None else w.number(x.value, ".3f") for x in row.bits]
     last = row.increase[-1]
-    return [row.label, *bits, *([("" if last is None else percents(last, w)), w(row.kind)] if far else [])]
+    return [row.label, *bits, *([("" if last is None else percents(last, w)), _kind(row, w)] if far else [])]
+
+
+def _kind(row: EncodingResult, w: Words) -> str:
+    """The kind of curve, and how many seeds learned enough within training's lengths for it to mean anything."""
+    return w(row.kind) if len(row.by_seed) == 1 else f"{w(row.kind)} {row.passed}/{len(row.by_seed)}"
 
 
 def costs(report: LabReport, w: Words = ENGLISH) -> list[Cells]:
