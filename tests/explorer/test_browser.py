@@ -12,7 +12,7 @@ import pytest
 import uvicorn
 
 import gnomon as gn
-from gnomon.explorer import Shelf, explorer, included
+from gnomon.explorer import Shelf, explorer, export, included
 from gnomon.explorer.serve import bound
 from gnomon.glossary import LANGUAGES, numeral
 from gnomon.plots import inspect
@@ -60,15 +60,18 @@ def browser():
 
 @pytest.fixture
 def page(browser, address):
-    """A page that keeps what went wrong in `page.wrong`."""
+    """A page that keeps what went wrong in `page.wrong`: messages of the console, and requests to anywhere else."""
     context = browser.new_context(viewport=DESKTOP, locale="en-US", reduced_motion="reduce", accept_downloads=True)
     made = context.new_page()
     made.wrong = []
+
+    def sent(request):
+        if not request.url.startswith((address, "data:", "blob:", "file:")):
+            made.wrong.append(request.url)
+
     made.on("console", lambda m: made.wrong.append(m.text) if m.type in ("error", "warning") else None)
     made.on("pageerror", lambda error: made.wrong.append(str(error)))
-    made.on(
-        "request", lambda r: made.wrong.append(r.url) if not r.url.startswith((address, "data:", "blob:")) else None
-    )
+    made.on("request", sent)
     yield made
     assert made.wrong == []
     context.close()
@@ -190,3 +193,13 @@ def test_a_server_that_is_gone_is_said(page, address):
     page.wait_for_selector("[role=alert]")
     assert "does not answer any more" in page.locator("[role=alert]").inner_text()
     page.wrong = [text for text in page.wrong if "ERR_FAILED" not in text]
+
+
+def test_an_export_shows_the_recorded_model_from_a_file(page, tmp_path):
+    name = included()[0]
+    folder = export(Shelf([name]), tmp_path / "site")
+    for panel in ("flow", "order", "learned", "lab", "rotary"):
+        page.goto("about:blank")
+        page.goto(f"{(folder / 'index.html').as_uri()}#/{panel}?lang=en")
+        page.wait_for_selector("main figure h2")
+        assert page.locator("[role=alert]").count() == 0, panel

@@ -15,8 +15,8 @@ export const server = $state<{ models: string[]; asked: boolean; away: boolean }
 export const recorded = recording !== undefined;
 
 /** Texts that an exported page has answers for. */
-export function recordedTexts(panel: string): string[] {
-  return recording?.texts[panel] ?? [];
+export function recordedTexts(panel: string, model: string): string[] {
+  return recording?.texts[`${panel} ${model}`] ?? [];
 }
 
 /** Learn which models there are; once. */

@@ -7,7 +7,8 @@ questions to this server: a question is a function of `questions`, found by its 
 
 from gnomon.explorer import evidence, faults, flow, order, space, tables, write  # noqa: F401  their questions register
 from gnomon.explorer.app import explorer
+from gnomon.explorer.export import export
 from gnomon.explorer.serve import Served, serve
 from gnomon.explorer.shelf import Shelf, included
 
-__all__ = ["Served", "Shelf", "explorer", "included", "serve"]
+__all__ = ["Served", "Shelf", "explorer", "export", "included", "serve"]
