@@ -22,7 +22,7 @@ INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
 SHOWN = 8  # names listed in an error before "and N more"
 MAPS = sys.platform != "win32"  # there a file that is mapped cannot be replaced, so nothing could be saved over it
-ALIGNED, SMALL = 64, 2**20  # bytes
+ALIGNED, SMALL = 64, 2**15  # bytes
 FEW = 200  # layers that are made in no time, so that what does not fit can be listed by name
 FLOATS = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 
