@@ -5,6 +5,7 @@ Debian's chromium does; without it, or without playwright, these tests are skipp
 
 import re
 import shutil
+import sys
 from pathlib import Path
 from threading import Thread
 
@@ -195,7 +196,8 @@ def test_a_server_that_is_gone_is_said(page, address):
     page.wrong = [text for text in page.wrong if "ERR_FAILED" not in text]
 
 
-def test_an_export_shows_the_recorded_model_from_a_file(page, tmp_path):
+def test_an_export_shows_the_recorded_model_from_a_file(page, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules["gnomon.explorer.export"], "AUDITED", 0)
     name = included()[0]
     folder = export(Shelf([name]), tmp_path / "site")
     for panel in ("flow", "order", "learned", "lab", "rotary"):

@@ -1,6 +1,7 @@
 """The explorer without a server: one folder, whole or not at all, that answers what the page asks."""
 
 import json
+import sys
 
 import pytest
 import torch
@@ -10,6 +11,8 @@ from gnomon.data import Tokenizer
 from gnomon.errors import BadInput
 from gnomon.explorer import Shelf, export
 from gnomon.explorer.export import RECORDING, key
+
+MODULE = sys.modules["gnomon.explorer.export"]  # the package has a function of that name
 
 
 @pytest.fixture(scope="module")
@@ -34,20 +37,20 @@ def test_a_folder_that_holds_something_else_is_left_alone(shelf, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_folder_holds_the_page_and_the_chosen_texts(shelf, tmp_path):
+def test_the_folder_holds_the_page_and_the_chosen_texts(shelf, tmp_path, monkeypatch):
+    monkeypatch.setattr(MODULE, "AUDITED", 0)
     folder = export(shelf, tmp_path / "out", ["my own words"])
     page = (folder / "index.html").read_text(encoding="utf-8")
     assert page.index(RECORDING) < page.index("explorer.js")
-    said = json.loads(
-        (folder / RECORDING).read_text(encoding="utf-8").removeprefix("globalThis.GNOMON_RECORDING=").rstrip(";\n")
-    )
+    script = (folder / RECORDING).read_text(encoding="utf-8")
+    said = json.loads(script.removeprefix("globalThis.GNOMON_RECORDING=").rstrip(";\n"))
     assert "my own words" in said["texts"]["flow decoder-only"]
     assert export(shelf, tmp_path / "out") == folder  # an earlier export is replaced
     assert [place.name for place in tmp_path.iterdir()] == ["out"]
 
 
 def test_an_export_that_fails_leaves_nothing(shelf, tmp_path, monkeypatch):
-    monkeypatch.setattr("gnomon.explorer.export.record", lambda *_: {"not": float("nan")})
+    monkeypatch.setattr(MODULE, "record", lambda *_: {"not": float("nan")})
     with pytest.raises(ValueError, match="JSON"):
         export(shelf, tmp_path / "out")
     assert list(tmp_path.iterdir()) == []

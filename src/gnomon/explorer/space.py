@@ -31,7 +31,7 @@ def nearby(model: Model, word: str, plus: str = "", minus: str = "", top: int = 
     vectors = {text: word_vector(table, own) for text, own in ids.items()}
     target = sum((sign * vectors[text] for text, sign in given), torch.zeros(table.shape[1]))
     own = {i for each in ids.values() for i in each}
-    others = [i for i in printable_tokens(tokenizer) if i not in own]
+    others = [i for i in printable_tokens(tokenizer) if i not in own and _has_letters(tokenizer.tokens([i])[0])]
     near = nearest(target, table[others], top)
     names = tokenizer.tokens([others[n] for n, _ in near])
     shown = [*vectors.values(), *([target] if len(given) > 1 else []), *(table[others[n]] for n, _ in near)]
@@ -43,6 +43,11 @@ def nearby(model: Model, word: str, plus: str = "", minus: str = "", top: int = 
         "heads": heads, "names": [*heads, *names], "places": places.float(), "shares": shares.float(),
         "length": float(target.norm()), "mean_length": float(table.norm(dim=-1).mean()),
     }  # fmt: skip
+
+
+def _has_letters(name: str) -> bool:
+    """Whether a token shows anything: not blanks, and not the marks that stand for control characters."""
+    return any(not ("\u2400" <= c <= "\u2426" or c.isspace()) for c in name)
 
 
 __all__ = ["nearby"]
