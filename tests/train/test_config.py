@@ -41,3 +41,15 @@ def test_what_would_make_it_another_run_may_not_change():
             TrainConfig().with_changes(**{setting: 7})
     with pytest.raises(BadValue, match="did you mean 'steps'"):
         TrainConfig().with_changes(step=7)
+
+
+def test_all_differences_that_would_make_it_another_run_are_listed():
+    with pytest.raises(BadValue, match="this run has lr=0.003, seed=0; with lr=1.0, seed=7 it would be another one"):
+        TrainConfig().with_changes(lr=1.0, seed=7, steps=9)
+
+
+def test_runs_of_before_these_settings_mean_their_defaults():
+    """What a state of the first format lacks, it did as the defaults say."""
+    plain = TrainConfig()
+    assert (plain.schedule, plain.optimizer, plain.ema, plain.lora_rank) == ("cosine", "adamw", None, None)
+    assert (plain.on_bad_step, plain.spike, plain.keep, plain.keep_best) == ("stop", None, 1, False)

@@ -14,6 +14,7 @@ from gnomon.checkpoints.native import read_tensors, write_tensors
 from gnomon.errors import BadInput, BadValue
 from gnomon.models import DecoderOnly
 from gnomon.train import TrainConfig, read_metrics, read_state, resume, train
+from gnomon.train.state import OF_FORMAT_2
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 
@@ -156,3 +157,13 @@ def test_whatever_stands_in_a_log_a_good_run_goes_on(text, trained, lines):
         assert read_metrics(file)[-len(whole.splitlines()) :] == [json.loads(line) for line in whole.splitlines()]
     finally:
         file.write_bytes(whole)
+
+
+def test_a_state_of_the_first_format_is_read_with_the_settings_of_its_time(trained, tmp_path):
+    file = shutil.copytree(trained, tmp_path / "run") / "training" / "step-1" / "state.json"
+    data, whole = json.loads(file.read_text()), read_state(tmp_path / "run")
+    for key in ("format", "health", "best"):
+        del data[key]
+    data["config"] = {key: value for key, value in data["config"].items() if key not in OF_FORMAT_2}
+    file.write_text(json.dumps(data))
+    assert read_state(tmp_path / "run") == whole

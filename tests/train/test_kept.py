@@ -91,6 +91,15 @@ def test_measuring_and_sampling_change_nothing_that_is_learned(text, build, conf
     assert weights(tmp_path / "often" / "average").equal(weights(tmp_path / "never" / "average"))
 
 
+def test_a_compiled_run_is_asked_for_once_and_saves_plain_weights(text, build, config, tmp_path, monkeypatch):
+    compiled = []
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda self: compiled.append(type(self).__name__))
+    ran = config(steps=2, compile=True, gradient_checkpointing=True)
+    train(build(), text.task(ran), ran, tmp_path / "run", quiet=True)
+    assert compiled == ["DecoderOnly"]
+    assert load(tmp_path / "run").stack.gradient_checkpointing is False
+
+
 @pytest.mark.slow
 def test_batches_made_ahead_are_the_same(text, build, config, tmp_path):
     for name, workers in (("here", 0), ("ahead", 2)):

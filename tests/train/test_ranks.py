@@ -112,6 +112,18 @@ def test_a_run_goes_on_with_another_number_of_processes(text, build, in_float64,
 
 
 @pytest.mark.slow
+def test_changes_of_low_rank_are_trained_by_shares_of_a_model_as_by_a_whole_one(text, build, in_float64, tmp_path):
+    llama = {"norm": "rmsnorm", "gated": True, "bias": False, "activation": "silu"}
+    one, several = (in_float64(lora_rank=2, parallel=parallel) for parallel in ("ddp", "fsdp"))
+    train(build(**llama), text.task(one), one, tmp_path / "one", quiet=True)
+    in_processes(2, lambda: train(build(**llama), text.task(several), several, tmp_path / "n", quiet=True) and None)
+    assert difference(tmp_path / "one", tmp_path / "n") < 1e-6
+    files = [read_tensors(tmp_path / n / "adapter" / "adapter_model.safetensors")[0] for n in ("one", "n")]
+    assert files[0].keys() == files[1].keys()
+    assert all(torch.allclose(files[0][name], files[1][name], atol=1e-6) for name in files[0])
+
+
+@pytest.mark.slow
 def test_shares_of_a_tied_model_stay_tied_and_tables_of_positions_wide(text, build, config, tmp_path):
     """In bfloat16, and with activations computed again."""
 

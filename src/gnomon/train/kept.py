@@ -18,9 +18,9 @@ from gnomon.checkpoints.native import WEIGHTS
 from gnomon.checkpoints.staging import DRAFT, draft
 from gnomon.errors import BadInput, BadValue
 from gnomon.models import Model
-from gnomon.train.lora import lora_layers
+from gnomon.train.lora import lora_shell, lora_weights
 from gnomon.train.lora_files import save_lora
-from gnomon.train.spread import is_sharded
+from gnomon.train.ranks import ALONE, Ranks
 from gnomon.train.state import AVERAGE, TRAINING, state_folder
 
 CHECKPOINTS, BEST, ADAPTER = "checkpoints", "best", "adapter"
@@ -60,11 +60,13 @@ def show_average(folder: Path, step: int) -> None:
                 _link(path, new / path.name)
 
 
-def show_adapter(folder: Path, model: Model, base: object) -> None:
-    """Put changes of low rank where other libraries find them, if one of these can hold such a model."""
-    if lora_layers(model) and not is_sharded(model):
+def show_adapter(folder: Path, model: Model, base: object, ranks: Ranks = ALONE) -> None:
+    """Put changes of low rank where other libraries find them, if one of these can hold such a model. Every process
+    must ask."""
+    changes = lora_weights(model)
+    if changes and ranks.first:
         with suppress(BadValue):
-            save_lora(model, folder / ADAPTER, base=base if isinstance(base, str) else None)
+            save_lora(lora_shell(model, changes), folder / ADAPTER, base=base if isinstance(base, str) else None)
 
 
 def _of_a_save(folder: Path, step: int) -> Iterator[Path]:

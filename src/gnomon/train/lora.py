@@ -6,7 +6,7 @@ So the model starts as it was. Merged, a matrix is W + (alpha / r) B A, and the 
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, TypeVar
 
@@ -17,6 +17,7 @@ from gnomon.errors import BadValue
 from gnomon.kinds import Setting
 from gnomon.linear import Linear
 from gnomon.models import Model
+from gnomon.models.meta import build_on_meta
 from gnomon.models.stack import Stack
 from gnomon.shapes import Float
 from gnomon.train.whole import whole_tensor
@@ -116,6 +117,18 @@ def lora_weights(model: Model) -> dict[str, Tensor]:
     return {f"{name}.{which}": whole_tensor(getattr(part, which)) for name, part in parts for which in (A, B)}
 
 
+def lora_shell(model: Model, changes: Mapping[str, Tensor]) -> Model:
+    """A model of the same config that has these matrices A and B, and no other weight."""
+    shell = build_on_meta(model.config)
+    for name, part in lora_layers(model).items():
+        plain = shell.get_submodule(name)
+        assert isinstance(plain, Linear)
+        changed = LoRALinear(plain, part.lora_a.shape[0], part.scale)
+        changed.lora_a, changed.lora_b = (nn.Parameter(changes[f"{name}.{which}"]) for which in (A, B))
+        shell.set_submodule(name, changed)
+    return shell
+
+
 def _linears(model: Model) -> dict[str, Linear]:
     """The linear layers of the blocks, by name."""
     return {
@@ -138,6 +151,7 @@ __all__ = [
     "add_lora",
     "change_of",
     "lora_layers",
+    "lora_shell",
     "lora_weights",
     "merge_lora",
     "merged_weights",

@@ -8,6 +8,7 @@ from gnomon.models import ModelConfig
 from gnomon.train.config import TrainConfig
 
 PER_PARAMETER = 16  # bytes: the weight, its gradient and AdamW's two moments, in float32
+FROZEN = 4  # of a weight that is not trained
 
 
 def check_memory(model: ModelConfig, config: TrainConfig, device: torch.device) -> None:
@@ -29,7 +30,7 @@ def check_memory(model: ModelConfig, config: TrainConfig, device: torch.device) 
     if model.at_input.name == "learned":
         parameters += (model.max_positions or 0) * model.d_model
     room_for(
-        (PER_PARAMETER if here else 4) * parameters,
+        (PER_PARAMETER if here and config.lora_rank is None else FROZEN) * parameters,
         f"training a model of at least {grouped(parameters)} parameters",
         "choose a smaller vocab_size, d_model, d_ff, n_layers or max_positions",
     )

@@ -181,10 +181,10 @@ class Run:
         if done != self.saved:
             save_run(self.folder, self.model, self.optimizer, state, self.average, self.ranks)
         self.state, self.saved, self.saved_at = state, done, time.monotonic()
+        show_adapter(self.folder, self.inner, self.state.origin.get("from"), self.ranks)
         if self.ranks.first:
             keep_last(self.folder, done, self.config.keep)
             show_average(self.folder, done)
-            show_adapter(self.folder, self.inner, self.state.origin.get("from"))
 
 
 def _mixed_seed(*numbers: int) -> int:
