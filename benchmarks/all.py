@@ -22,13 +22,19 @@ INTRODUCTION = """# Speed, measured
 Written by `make bench`. Contestants take turns in one process; what counts is the ratio within a round: its median, and
 in brackets its quartiles. Milliseconds are medians too, but they depend on what else the machine does. A share of the
 limit is the least time that this machine needs for the work (the numbers of `machine.py`) over the time it took.
+
+CUDA and MPS have not been measured: there was no such device. `python benchmarks/gpu.py` is the command for one; it
+measures the device's own limits first and prints how near attention, rotation, training and writing come to them.
 """
 
 SECTIONS = {
     "machine": "What the machine can do at most, by the fastest way at hand.",
     "encodings": "What an encoding costs in a training step of the same small model, against no position at all.",
     "attention": "Biases of distance, and ALiBi as a dense T x T bias, against plain causal attention.",
-    "training": "A training step against the same model written with `torch.nn.TransformerEncoder`.",
+    "rotation": "Rotating queries and keys, against copying them and against other libraries.",
+    "growth": "Time and memory against the length of a text, batch and beams: ![growth](images/growth.png)\n\n"
+    "An exponent of 2 is the square of the length. Each measurement is a process of its own, at most 10 s long.",
+    "training": "A training step of a decoder of 10 M parameters, against other libraries.",
     "writing": "Text written by SmolLM2-135M and random models in each form of the weights; and what a form loses.",
     "parallel": "A Transformer reads all positions at once; writing goes one after another.",
     "loading": "A model of 135 M parameters from its folder: weights are mapped, or converted one by one.",

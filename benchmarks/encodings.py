@@ -1,9 +1,12 @@
 """What each encoding costs in one training step of the same small model, against no position at all."""
 
+import time
+
 import torch
 from bench import machine, race
 
 import gnomon as gn
+from gnomon.positions.registry import encoding
 from gnomon.train import adamw, next_token_loss
 
 
@@ -12,7 +15,7 @@ def training_step(position: str, length: int) -> object:
     torch.manual_seed(0)
     model = gn.DecoderOnly(vocab_size=512, d_model=128, n_layers=2, n_heads=4, position=position, max_positions=length)
     optimizer = adamw(model, lr=1e-3)
-    ids = torch.randint(0, 512, (2048 // length, length))
+    ids = torch.randint(0, 512, (max(1, 2048 // length), length))
     at = gn.Layout.dense(*ids.shape)
 
     def step() -> None:
@@ -26,8 +29,13 @@ def training_step(position: str, length: int) -> object:
 if __name__ == "__main__":
     torch.set_num_threads(1)
     print(machine())
-    for length in (64, 512):
+    light = [name for name in gn.positions.names() if encoding(name).for_text and encoding(name).acts != "attention"]
+    for length in (64, 1024, 4096):
+        names = light if length > 64 else gn.positions.names()
         race(
-            f"Training step, 2 layers of width 128, batch of 2048 tokens, length {length}",
-            {name: training_step(name, length) for name in gn.positions.names()},
+            f"Training step, 2 layers of width 128, {max(2048, length)} tokens, length {length}",
+            {name: training_step(name, length) for name in ("none", *names)},
+            rounds=15 if length == 64 else 7,
+            warmup=1,
+            clock=time.process_time,
         )

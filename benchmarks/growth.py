@@ -1,6 +1,6 @@
 """How time and memory grow with the length of a text, under every encoding; and with batch and beams.
 
-python benchmarks/growth.py [--most 65536] [--seconds 20] [--store runs/growth.jsonl] [--pictures docs/images]
+python benchmarks/growth.py [--most 65536] [--seconds 10] [--store runs/growth.jsonl] [--pictures docs/images]
 
 Each measurement is a process of its own, whose processor time and peak memory are noted in the store: an interrupted
 run goes on where it stopped. A length whose time would be more than --seconds, by the growth so far, is left out.
@@ -160,9 +160,9 @@ def main() -> None:
     """Measure what is missing, print the tables and draw the pictures."""
     ask = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ask.add_argument("--most", type=int, default=65536, help="the longest text, in tokens")
-    ask.add_argument("--seconds", type=float, default=20, help="the most that one measurement may take")
+    ask.add_argument("--seconds", type=float, default=10, help="the most that one measurement may take")
     ask.add_argument("--store", type=Path, default=Path("runs/growth.jsonl"))
-    ask.add_argument("--pictures", type=Path, default=Path("docs/images"))
+    ask.add_argument("--pictures", type=Path, default=Path(__file__).parents[1] / "docs" / "images")
     a = ask.parse_args()
     torch.set_num_threads(1)
     a.store.parent.mkdir(parents=True, exist_ok=True)
