@@ -183,3 +183,73 @@ def test_text_without_long_documents_is_refused_with_a_way_out(texts):
     assert result.exit_code == 3
     assert "no held-out document has the 513 tokens" in result.stderr
     assert "times the training length" in result.stderr
+
+
+@pytest.mark.slow
+def test_a_grid_from_a_file_has_a_panel_for_each_size_and_length(texts, tmp_path):
+    (tmp_path / "grid.toml").write_text(
+        'positions = ["none"]\ntasks = ["text", "sort"]\ntask_lengths = [4]\ntask_steps = 1\nsizes = ["1x16", "1x32"]\n'
+        "train_length = 8\ntrain_lengths = [16]\nfactors = [1, 2]\nvocab_size = 300\nheld_out = 0.3\n"
+        "[train]\nsteps = 1\nwarmup = 1\n"
+    )
+    result = run("--config", "grid.toml", "--text", texts, "--workers", "1", "-o", "grid")
+    assert result.exit_code == 0, result.output
+    names = {path.name for path in Path("grid/panels").iterdir()}
+    assert names == {"1x16-8", "1x16-16", "1x32-8", "1x32-16"}
+    assert "1 layers of width 32, trained on 16 tokens" in result.stdout
+    assert "sort" in result.stdout
+    data = json.loads(run("--config", "grid.toml", "--text", texts, "-o", "grid", "--resume", "--json").stdout)
+    assert len(data["panels"]) == 4
+    assert all(panel["about"]["reused"] == ["none"] * 4 for panel in data["panels"])
+
+
+@pytest.mark.slow
+def test_a_budget_says_what_it_leaves_out(texts, monkeypatch):
+    monkeypatch.setattr("gnomon.lab.budget.seconds_per_step", lambda settings, vocab_size: 1.0)
+    result = run(*TINY, "--positions", "none,rope", "--seeds", "5", "--budget", "3s", "--text", texts, "--lang", "en")
+    assert result.exit_code == 0, result.output
+    assert "No time for, within the budget: 4 of 5 seeds" in result.stderr
+    assert "No time for" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (["--budget", "soon"], "not a time such as 10m"),
+        (["--budget", "1m", "--minutes", "5"], "give one of them"),
+        (["--rates", "fast"], "list of numbers"),
+        (["--sizes", "wide"], "LAYERSxWIDTH"),
+        (["--protocols", "crop"], "protocol"),
+        (["--tasks", "juggle"], "task"),
+        (["--executor", "slurm"], "serial, processes, ray"),
+    ],
+)
+def test_a_mistake_in_a_grid_is_one_line(texts, wrong, says):
+    result = run("--positions", "none", "--text", texts, *wrong)
+    assert result.exit_code == 2
+    assert says in result.output
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.slow
+def test_two_results_are_compared_by_a_command(texts):
+    for lr in ("1e-3", "1e-2"):
+        done = run(*TINY, "--positions", "none,rope", "--lr", lr, "-o", f"runs/{lr}", "--text", texts)
+        assert done.exit_code == 0, done.output
+    data = json.loads(run("compare", "runs/1e-3", "runs/1e-2", "--json").stdout)
+    assert data["settings"] == {"train.lr": [1e-3, 1e-2]}
+    assert {row["position"] for row in data["rows"]} == {"none", "rope"}
+    shown = run("compare", "runs/1e-3", "runs/1e-2", "--lang", "es")
+    assert "tau de Kendall" in shown.stdout
+    assert run("compare", "runs/1e-3", "nowhere").exit_code == 3
+
+
+def test_the_standard_preset_gives_other_defaults_only():
+    from gnomon.cli.config import load_config
+    from gnomon.lab.settings import PRESETS, LabSettings
+
+    standard = load_config(PRESETS["standard"], None, ["seeds=2"], {}).plain()
+    assert type(standard) is LabSettings
+    assert standard.seeds == 2
+    assert len(standard.rates) == 3
+    assert load_config(PRESETS["quick"], None, [], {}) == LabSettings()

@@ -146,8 +146,9 @@ def command(
         first, *others = ctx.params["length"]
         flags = {**flags, "train_length": first, "train_lengths": tuple(others)}
         del flags["length"]
-    if minutes is not None and (budget is not None or "train.steps" in flags):
-        raise BadValue("--steps, --minutes and --budget each say how long to train: give one of them")
+    for other, given in {"--steps": "train.steps" in flags, "--budget": budget is not None}.items():
+        if minutes is not None and given:
+            raise BadValue(f"{other} and --minutes both say how long to train: give one of them")
     asked = load_config(PRESETS[preset], config_file, settings, flags).plain()
     if minutes is not None:
         asked = replace(asked, train=replace(asked.train, steps=steps_for(minutes, asked, workers)))
