@@ -1,6 +1,7 @@
 """N processes take the step of one, whole models or shares of them, and what one number saved another reads."""
 
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -18,6 +19,7 @@ from gnomon.errors import BadInput, BadValue
 from gnomon.train import Windows, read_metrics, read_state, resume, train
 from gnomon.train.ranks import Lost, Ranks
 from gnomon.train.run import Run
+from gnomon.train.whole import whole_tensor
 
 pytestmark = [
     pytest.mark.usefixtures("no_pictures"),
@@ -81,6 +83,37 @@ def test_n_processes_train_as_one(text, build, in_float64, tmp_path, parallel, n
         assert difference(tmp_path / "one" / part, tmp_path / "n" / part) < 1e-6
     assert logged(tmp_path / "n") == pytest.approx(logged(tmp_path / "one"), abs=1e-9)
     assert load(tmp_path / "n").tied
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("parallel", ["ddp", "fsdp"])
+def test_n_processes_have_the_gradient_of_one(text, build, in_float64, tmp_path, parallel):
+    """Which an optimizer that divides by its size would not show."""
+    ran = in_float64(clip=None, accumulate=2, batch_size=7, parallel=parallel)
+    one = Run(build(), text.task(ran), ran, tmp_path / "run", {})
+    one.step(0)
+    want = {name: p.grad for name, p in one.inner.named_parameters()}
+
+    def work():
+        run = Run(build(), text.task(ran), ran, tmp_path / "run", {})
+        run.step(0)
+        for name, p in run.inner.named_parameters():
+            assert torch.allclose(whole_tensor(p.grad), want[name], rtol=1e-9, atol=1e-12), name
+
+    in_processes(2, work)
+
+
+@pytest.mark.slow
+def test_shares_that_are_damaged_are_named(text, build, in_float64, tmp_path):
+    ran = in_float64(steps=2, **FSDP)
+    in_processes(2, lambda: train(build(), text.task(ran), ran, tmp_path / "run", quiet=True) and None)
+    files = sorted((tmp_path / "run" / "training" / "step-2" / "shards").iterdir())
+    assert len(files) == 2
+    for harm in (lambda file: file.write_bytes(file.read_bytes()[:-40]), Path.unlink):
+        folder = shutil.copytree(tmp_path / "run", tmp_path / f"{harm}")
+        harm(folder / files[1].relative_to(tmp_path / "run"))
+        with pytest.raises(BadInput, match=r"shards (is damaged|does not fit the model)"):
+            resume(folder, text.task(ran), changes={"steps": 3}, quiet=True)
 
 
 @pytest.mark.slow
