@@ -339,7 +339,8 @@ class Layout:
         # a prefix shares one step, so the newest position is the largest among the newest document's tokens
         mine = self.real if self.doc is None or doc is None else self.doc == doc
         pos = torch.where(mine, self.pos, -1).amax(1, keepdim=True) + ahead
-        step = step.amax(1, keepdim=True) + ahead
+        one = self.kind == "padded" and self.step is self.pos  # as above: one tensor stays one
+        step = pos if one else step.amax(1, keepdim=True) + ahead
         doc = None if doc is None else doc.expand_as(step)
         return Layout(pos, step, doc, pos[:, -1:].expand_as(pos) + 1, self.kind)
 
@@ -357,10 +358,9 @@ class Layout:
         doc = None
         if self.doc is not None or other.doc is not None:
             doc = torch.cat([torch.where(a.real, 0, -1) if a.doc is None else a.doc for a in (self, other)], 1)
-        pos, step, length = (
-            torch.cat([a, b], 1)
-            for a, b in ((self.pos, other.pos), (self.step, other.step), (self.length, other.length))
-        )
+        pos, length = torch.cat([self.pos, other.pos], 1), torch.cat([self.length, other.length], 1)
+        one = self.step is self.pos and other.step is other.pos
+        step = pos if one else torch.cat([self.step, other.step], 1)
         return Layout(pos, step, doc, length, kind, self._coords_and(other))
 
     def _coords_and(self, other: "Layout") -> Int | None:

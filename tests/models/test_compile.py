@@ -71,3 +71,22 @@ def test_forty_steps_from_an_empty_cache_are_compiled_at_most_three_times(positi
         steps = [step(ids[:, n : n + 1], cache=cache) for n in range(40)]
         torch.testing.assert_close(torch.cat(steps, 1), model(ids), atol=1e-5, rtol=1e-5)
     assert counter.frame_count <= 3
+
+
+STRATEGIES = {
+    "greedy": gn.generate.Greedy(), "sample": gn.generate.Sample(0.9), "beam": gn.generate.Beam(3),
+    "contrastive": gn.generate.Contrastive(),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
+def test_forty_tokens_of_a_strategy_are_compiled_at_most_three_times(strategy):
+    """For prompts of two lengths, the first step and all that follow. Drafts, whose lengths vary, need more."""
+    model, counter = small("rope").eval(), CompileCounter()
+    asked = {"strategy": strategy, "max_new_tokens": 40, "eos_ids": None, "seed": 1}
+    want = model.generate([[1, 2, 3], [4, 5, 6, 7, 8]], **asked)
+    model.hidden = torch.compile(model.hidden, backend=counter)
+    got = model.generate([[1, 2, 3], [4, 5, 6, 7, 8]], **asked)
+    assert [row.ids for row in got] == [row.ids for row in want]
+    assert 0 < counter.frame_count <= 3

@@ -86,6 +86,7 @@ class DeBERTa(PositionEncoding):
             p2c,
             share,
         )
+        self.edges = () if self.buckets is None else log_edges(self.buckets // 2, max_distance)
         self.span = buckets if buckets is not None and logarithmic else max_distance
         self.std, self.norm_eps, self.pair_width = std, norm_eps, 5 * n_heads
         self.weight = nn.Parameter(torch.empty(2 * self.span, d_model))
@@ -131,7 +132,7 @@ class DeBERTa(PositionEncoding):
         back = -gap
         if self.buckets is not None:
             half, far = self.buckets // 2, back.abs()
-            edges = torch.tensor(log_edges(half, self.max_distance), device=back.device)
+            edges = torch.tensor(self.edges, device=back.device)
             far = torch.where(far <= half, far, half + torch.bucketize(far, edges, right=True))
             back = back.sign() * far
         return (back + self.span).clamp(0, 2 * self.span - 1)

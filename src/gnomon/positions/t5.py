@@ -59,6 +59,8 @@ class T5(PositionEncoding):
             max_distance,
             std,
         )
+        n = n_buckets if causal else n_buckets // 2
+        self.edges = log_edges(n // 2, n - n // 2, max_distance)  # here, since torch's compiler cannot bisect
         self.one_sided = causal
         self.weight = nn.Parameter(torch.empty(n_buckets, n_heads))
         self.reset_parameters()
@@ -82,7 +84,7 @@ class T5(PositionEncoding):
         n = self.n_buckets if self.causal else self.n_buckets // 2
         side = torch.zeros_like(gap) if self.causal else (gap > 0) * n
         back = (-gap).clamp(min=0) if self.causal else gap.abs()
-        log = sum((back >= edge).to(torch.int64) for edge in log_edges(n // 2, n - n // 2, self.max_distance))
+        log = sum((back >= edge).to(torch.int64) for edge in self.edges)
         return (side + torch.where(back < n // 2, back, n // 2 + log - 1)).long()
 
     def bias(self, h: Tensor, q: Int, k: Int) -> Float:
