@@ -56,12 +56,24 @@ def self_attention(
     mine, kept = program.buffer(q.width), -1 - 2 * layer  # no address: the cache lies elsewhere at each step
     turns = []
     for value, heads, target, turned in (
-        (q, module.n_heads, mine.at, pairs), (k, module.n_kv_heads, kept, pairs), (v, module.n_kv_heads, kept - 1, 0),
-    ):  # fmt: skip
+        (q, module.n_heads, mine.at, pairs),
+        (k, module.n_kv_heads, kept, pairs),
+        (v, module.n_kv_heads, kept - 1, 0),
+    ):
         program.emit(
-            [value.at], [target], op=TURN, kind=kind, heads=heads, x=value.at, rows=program.rows * heads, inner=C,
-            out=turned, by_row=heads * C, by_head=C, y=max(target, 0),
-        )  # fmt: skip
+            [value.at],
+            [target],
+            op=TURN,
+            kind=kind,
+            heads=heads,
+            x=value.at,
+            rows=program.rows * heads,
+            inner=C,
+            out=turned,
+            by_row=heads * C,
+            by_head=C,
+            y=max(target, 0),
+        )
         turns.append(len(program.steps) - 1)
     return _attended(module, mine, [kept, kept - 1], Spot(layer, module, position, 0, tuple(turns)), spots)
 
@@ -81,10 +93,18 @@ def _attended(module: MultiHeadAttention, q: Recorded, kept: list[int], spot: Sp
     y = program.buffer(q.width)
     assert s.scale is not None
     program.emit(
-        [q.at, *kept], [y.at], op=ATTEND, x=q.at, y=y.at, heads=module.n_heads, inner=module.d_head,
-        shared=module.n_heads // module.n_kv_heads, scale=s.scale, eps=s.softcap or 0.0,
+        [q.at, *kept],
+        [y.at],
+        op=ATTEND,
+        x=q.at,
+        y=y.at,
+        heads=module.n_heads,
+        inner=module.d_head,
+        shared=module.n_heads // module.n_kv_heads,
+        scale=s.scale,
+        eps=s.softcap or 0.0,
         sinks=program.use(module.sinks, module.n_heads),
-    )  # fmt: skip
+    )
     spot.attend = len(program.steps) - 1
     spots.append(spot)
     out: Recorded = module.out(y)

@@ -52,9 +52,13 @@ def order(model: Model, text: str, first: int = 1, second: int = 4, both_sides: 
         found = {name: _compared(model, a, b, back, on) for name, on in (("on", True), ("off", False))}
     return {
         "words": [require_tokenizer(model).decode(span).strip() for span in spans],
-        "a": names(model, a), "b": names(model, b), "back": back, "causal": _causal(model) and not both_sides,
-        "layers": model.config.n_layers, **found,
-    }  # fmt: skip
+        "a": names(model, a),
+        "b": names(model, b),
+        "back": back,
+        "causal": _causal(model) and not both_sides,
+        "layers": model.config.n_layers,
+        **found,
+    }
 
 
 def _word_spans(model: Model, text: str) -> list[list[int]]:

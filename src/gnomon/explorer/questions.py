@@ -109,6 +109,16 @@ def packed(x: torch.Tensor) -> Answer:
 
 
 __all__ = [
-    "LONGEST", "QUESTIONS", "STORIES", "TOKENS", "Answer", "answered", "check_length", "packed", "plain", "question",
-    "telling", "told",
-]  # fmt: skip
+    "LONGEST",
+    "QUESTIONS",
+    "STORIES",
+    "TOKENS",
+    "Answer",
+    "answered",
+    "check_length",
+    "packed",
+    "plain",
+    "question",
+    "telling",
+    "told",
+]

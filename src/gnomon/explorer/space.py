@@ -13,7 +13,7 @@ from gnomon.models.similarity import (
     token_vectors,
     word_ids,
     word_vector,
-)  # fmt: skip
+)
 
 MOST = 60
 
@@ -40,9 +40,13 @@ def nearby(model: Model, word: str, plus: str = "", minus: str = "", top: int = 
     return {
         "neighbors": [{"token": t, "id": others[n], "cosine": c} for t, (n, c) in zip(names, near, strict=True)],
         "pieces": {text: tokenizer.tokens(each) for text, each in ids.items()},
-        "heads": heads, "names": [*heads, *names], "places": places.float(), "shares": shares.float(),
-        "length": float(target.norm()), "mean_length": float(table.norm(dim=-1).mean()),
-    }  # fmt: skip
+        "heads": heads,
+        "names": [*heads, *names],
+        "places": places.float(),
+        "shares": shares.float(),
+        "length": float(target.norm()),
+        "mean_length": float(table.norm(dim=-1).mean()),
+    }
 
 
 def _has_letters(name: str) -> bool:

@@ -46,11 +46,18 @@ def position_table(model: Model, grow: Growth | None = None, lang: str = "en") -
     tokens = token_vectors(model) if model.tokenizer is not None else None
     unit = F.normalize(vectors, dim=-1)
     return {
-        **facts, "name": added.name, "rows": rows, "every": every, "width": vectors.shape[1],
-        "values": vectors, "cosines": unit @ unit.T, "lengths": vectors.norm(dim=-1),
+        **facts,
+        "name": added.name,
+        "rows": rows,
+        "every": every,
+        "width": vectors.shape[1],
+        "values": vectors,
+        "cosines": unit @ unit.T,
+        "lengths": vectors.norm(dim=-1),
         "token_length": None if tokens is None else float(tokens.norm(dim=-1).mean()) * model.input.tokens.scale,
-        "learned": isinstance(added, Learned), "past": _past(added, rows),
-    }  # fmt: skip
+        "learned": isinstance(added, Learned),
+        "past": _past(added, rows),
+    }
 
 
 def _trained(model: Model) -> int | None:

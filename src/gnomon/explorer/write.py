@@ -80,11 +80,15 @@ def beams(model: Model, text: str, width: int = 4, max_new_tokens: int = 12, len
     assert best.tree is not None
     nodes = [
         {
-            "parent": n.parent, "token": names(model, [n.token])[0], "logprob": n.logprob, "score": n.score,
-            "end": n.end, "place": n.place,
+            "parent": n.parent,
+            "token": names(model, [n.token])[0],
+            "logprob": n.logprob,
+            "score": n.score,
+            "end": n.end,
+            "place": n.place,
         }
         for n in best.tree.nodes
-    ]  # fmt: skip
+    ]
     results = [{"text": g.text, "score": g.score, "end": g.finish_reason} for g in (best, *best.alternatives)]
     return {"nodes": nodes, "results": results}
 

@@ -140,9 +140,14 @@ def _record(stack: nn.Module, layers: list[Layer], rows: int, width: int) -> Rec
 
 
 def _run(
-    recording: Recording, x: Float, at: Layout, k_at: Layout, cache: Cache, tables: dict[int, Tables],
+    recording: Recording,
+    x: Float,
+    at: Layout,
+    k_at: Layout,
+    cache: Cache,
+    tables: dict[int, Tables],
     memory: Memory | None,
-) -> Float | None:  # fmt: skip
+) -> Float | None:
     rows, program, most = x.shape[0], recording.program, 1
     masks: dict[Any, Float | None] = {}
     for spot in recording.spots:

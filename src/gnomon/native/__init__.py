@@ -25,9 +25,12 @@ KINDS: dict[str, int] = {"float32": 0, "float16": 1, "int8": 2, "int4": 3, "bflo
 ABI = 4
 ROWS = dict.fromkeys(KINDS, 16)  #: with more rows a large product is faster
 STORED_AS = {  #: the dtype of a matrix in each form; blocks are bytes
-    "float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16, "int8": torch.uint8,
+    "float32": torch.float32,
+    "float16": torch.float16,
+    "bfloat16": torch.bfloat16,
+    "int8": torch.uint8,
     "int4": torch.uint8,
-}  # fmt: skip
+}
 VECTORS = {"plain": 0, "avx2": 1}  #: what GNOMON_NATIVE holds the compiled code to
 BLOCK = 32  #: weights that share a scale
 BLOCK_BYTES = {"int8": 34, "int4": 18}  #: of a block
@@ -116,9 +119,18 @@ def product(x: Float, weight: Tensor, bias: Float | None, out: int, kind: Kind =
         return None
     x, y = x.contiguous(), x.new_empty((*x.shape[:-1], out))
     native.multiply(
-        x.data_ptr(), weight.data_ptr(), None if bias is None else bias.data_ptr(), y.data_ptr(), rows, width, out,
-        KINDS[kind], threads, native.parallel, native.rank,
-    )  # fmt: skip
+        x.data_ptr(),
+        weight.data_ptr(),
+        None if bias is None else bias.data_ptr(),
+        y.data_ptr(),
+        rows,
+        width,
+        out,
+        KINDS[kind],
+        threads,
+        native.parallel,
+        native.rank,
+    )
     return y
 
 
@@ -151,6 +163,18 @@ def in_memory(x: Tensor) -> bool:
 
 
 __all__ = [
-    "BLOCK", "BLOCK_BYTES", "KINDS", "ROWS", "STORED_AS", "Kind", "Library", "in_memory", "library", "openmp",
-    "product", "stored_width", "wanted", "watched",
-]  # fmt: skip
+    "BLOCK",
+    "BLOCK_BYTES",
+    "KINDS",
+    "ROWS",
+    "STORED_AS",
+    "Kind",
+    "Library",
+    "in_memory",
+    "library",
+    "openmp",
+    "product",
+    "stored_width",
+    "wanted",
+    "watched",
+]

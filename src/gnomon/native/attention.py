@@ -145,10 +145,18 @@ def _run(backward: bool, scale: float, by_distance: Float, log: Float, along: Fl
     (B, H, T, C), (K, S) = q.shape, k.shape[1:3]
     job = _AttentionJob(
         **{name: _place(x) for name, x in places.items()},
-        added=by_distance.data_ptr(), log=log.data_ptr(), d_added=None if along is None else along.data_ptr(),
-        B=B, H=H, shared=H // K, T=T, S=S, C=C, added_head=by_distance.stride(0) if by_distance.shape[0] > 1 else 0,
+        added=by_distance.data_ptr(),
+        log=log.data_ptr(),
+        d_added=None if along is None else along.data_ptr(),
+        B=B,
+        H=H,
+        shared=H // K,
+        T=T,
+        S=S,
+        C=C,
+        added_head=by_distance.stride(0) if by_distance.shape[0] > 1 else 0,
         scale=scale,
-    )  # fmt: skip
+    )
     threads = native.threads(min(torch.get_num_threads(), B * H))
     if native.attend(ctypes.byref(job), int(backward), threads, native.parallel):
         raise MemoryError(f"no memory for attention of {T} queries over {S} keys")
@@ -195,10 +203,21 @@ def _rotate(x: Float, cos: Float, sin: Float, neighbours: bool, sign: float) -> 
     (B, H, T, C), y = x.shape, _like(x)
     threads = native.threads(torch.get_num_threads() if x.numel() > ALONE else 1)
     job = _RotationJob(
-        x=_place(x), y=_place(y), cos=cos.data_ptr(), sin=sin.data_ptr(), B=B, H=H, T=T, C=C, half=cos.shape[-1],
-        table_batch=cos.stride(0) if cos.shape[0] > 1 else 0, neighbours=neighbours, threads=threads, sign=sign,
+        x=_place(x),
+        y=_place(y),
+        cos=cos.data_ptr(),
+        sin=sin.data_ptr(),
+        B=B,
+        H=H,
+        T=T,
+        C=C,
+        half=cos.shape[-1],
+        table_batch=cos.stride(0) if cos.shape[0] > 1 else 0,
+        neighbours=neighbours,
+        threads=threads,
+        sign=sign,
         rank=native.rank or None,
-    )  # fmt: skip
+    )
     native.turn(ctypes.byref(job), native.parallel)
     return y
 

@@ -101,9 +101,17 @@ class Program:
         """x W^T + b; `weight` as it is stored."""
         y = self.buffer(out)
         step = self.emit(
-            [x.at], [y.at], op=PRODUCT, kind=KINDS[kind], x=x.at, w=weight.data_ptr(), b=self.use(bias, out), y=y.at,
-            inner=x.width, out=out,
-        )  # fmt: skip
+            [x.at],
+            [y.at],
+            op=PRODUCT,
+            kind=KINDS[kind],
+            x=x.at,
+            w=weight.data_ptr(),
+            b=self.use(bias, out),
+            y=y.at,
+            inner=x.width,
+            out=out,
+        )
         self.uses.append(weight)
         y.last = step
         return y
@@ -116,9 +124,18 @@ class Program:
             raise Unrecordable("a norm over several rows")
         y = self.buffer(x.width)
         self.emit(
-            [x.at], [y.at], op=NORM, kind=int(centred), x=x.at, w=self.use(weight, width), b=self.use(bias, width),
-            y=y.at, rows=self.rows * x.width // width, inner=width, eps=eps,
-        )  # fmt: skip
+            [x.at],
+            [y.at],
+            op=NORM,
+            kind=int(centred),
+            x=x.at,
+            w=self.use(weight, width),
+            b=self.use(bias, width),
+            y=y.at,
+            rows=self.rows * x.width // width,
+            inner=width,
+            eps=eps,
+        )
         return y
 
     def compile(self) -> None:
@@ -138,9 +155,15 @@ class Program:
         threads = torch.get_num_threads() if native.barrier else 1
         scratch = torch.empty(threads, max(1, most))
         native.steps(
-            self._list, len(self.steps), scratch.data_ptr(), most, threads, native.parallel, native.rank,
+            self._list,
+            len(self.steps),
+            scratch.data_ptr(),
+            most,
+            threads,
+            native.parallel,
+            native.rank,
             native.barrier,
-        )  # fmt: skip
+        )
 
 
 class Recorded:
@@ -261,8 +284,12 @@ def _dropout(x: Recorded, p: float = 0.5, training: bool = True, inplace: bool =
 
 
 _FUNCTIONS: dict[Any, Callable[..., Recorded]] = {
-    F.relu: _activated(RELU), F.silu: _activated(SILU), F.gelu: _gelu, F.layer_norm: _layer_norm,
-    F.rms_norm: _rms_norm, F.dropout: _dropout,
-}  # fmt: skip
+    F.relu: _activated(RELU),
+    F.silu: _activated(SILU),
+    F.gelu: _gelu,
+    F.layer_norm: _layer_norm,
+    F.rms_norm: _rms_norm,
+    F.dropout: _dropout,
+}
 
 __all__ = ["Program", "Recorded", "Step", "Unrecordable"]
