@@ -78,7 +78,14 @@ def race(
         share = None if least is None else least / median
         tail = "" if share is None else f"  {share:4.0%} of the limit"
         print(f"  {name:34s} {median * 1e3:10.2f} ms   x{ratio:.2f}  [{low:.2f}, {high:.2f}]{tail}")
-        record({
-            "work": title, "peer": names[0], "contestant": name, "seconds": median, "ratio": ratio,
-            "quartiles": [low, high], "share_of_limit": share,
-        })  # fmt: skip
+        record(
+            {
+                "work": title,
+                "peer": names[0],
+                "contestant": name,
+                "seconds": median,
+                "ratio": ratio,
+                "quartiles": [low, high],
+                "share_of_limit": share,
+            }
+        )

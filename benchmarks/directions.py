@@ -19,8 +19,11 @@ PAGE = Path(__file__).parent.parent / "docs" / "numbers.md"
 DIRECTIONS = [
     *[("digits", target) for target in ("en", "es", "pt", "pt-br")],
     *[(source, target) for source in ("en", "es", "pt") for target in ("en", "es", "pt") if source != target],
-    ("en", "pt-br"), ("pt-br", "en"), ("es", "pt-br"), ("pt-br", "es"),
-]  # fmt: skip
+    ("en", "pt-br"),
+    ("pt-br", "en"),
+    ("es", "pt-br"),
+    ("pt-br", "es"),
+]
 
 INTRODUCTION = """# Numbers in words, every direction
 

@@ -87,9 +87,12 @@ def attention(roof: Roofline, length: int) -> None:
             operations, moved = 8 * length**2 / 2 * 4 * 64, 4 * q.nbytes
             with torch.no_grad():
                 roof.work(
-                    f"attention, {name}, {length} tokens", dtype, operations, moved,
+                    f"attention, {name}, {length} tokens",
+                    dtype,
+                    operations,
+                    moved,
                     lambda q=q, k=k, v=v, position=position: gn.attend(q, k, v, position, at, at),
-                )  # fmt: skip
+                )
 
 
 def rotation(roof: Roofline, length: int) -> None:

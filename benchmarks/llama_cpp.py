@@ -36,15 +36,22 @@ MODELS: dict[str, dict[str, Any]] = {
     "qwen2": {**LLAMA, "n_kv_heads": 2, "qkv_bias": True},
     "qwen3": {**LLAMA, "n_kv_heads": 2, "qk_norm": True, "d_head": 64},
     "gemma3": {
-        **LLAMA, "n_layers": 6, "norm": "rmsnorm_plus_one", "activation": "gelu_tanh", "placement": "sandwich",
-        "qk_norm": True, "embed_scale": "sqrt", "window": [8] * 5 + [None], "position": [rope()] * 5 + [rope(base=1e6)],
+        **LLAMA,
+        "n_layers": 6,
+        "norm": "rmsnorm_plus_one",
+        "activation": "gelu_tanh",
+        "placement": "sandwich",
+        "qk_norm": True,
+        "embed_scale": "sqrt",
+        "window": [8] * 5 + [None],
+        "position": [rope()] * 5 + [rope(base=1e6)],
     },
     "phi3": {**LLAMA, "position": rope(scaling=LONG)},
     "gpt2": {**GPT, "position": "learned", "max_positions": 256},
     "gptneox": {**GPT, "activation": "gelu", "residual": "parallel", "position": rope(fraction=0.5), "tied": False},
     "bloom": {**GPT, "position": "alibi", "input_norm": "layernorm"},
     "mpt": {**GPT, "activation": "gelu", "position": "alibi", "norm": "layernorm_no_bias", "bias": False},
-}  # fmt: skip
+}
 PROMPT, NEW = "It was a bright cold day in April, and the clocks were striking thirteen.", 24
 TOLERANCE = {"float32": 0.05, "float16": 0.05, "q8_0": 0.3}  # of two logits that may change places
 

@@ -30,9 +30,18 @@ PROMPT = "Position encodings tell a Transformer where each token is. "
 NEW, ROUNDS, LENGTHS = (4, 2, (24,)) if SMOKE else (64, 7, (512, 2048))
 BATCHED = NEW // 2
 TINY = {
-    "vocab_size": 300, "d_model": 64, "n_layers": 2, "n_heads": 4, "n_kv_heads": 2, "d_ff": 96, "position": "rope",
-    "norm": "rmsnorm", "gated": True, "activation": "silu", "bias": False,
-}  # fmt: skip
+    "vocab_size": 300,
+    "d_model": 64,
+    "n_layers": 2,
+    "n_heads": 4,
+    "n_kv_heads": 2,
+    "d_ff": 96,
+    "position": "rope",
+    "norm": "rmsnorm",
+    "gated": True,
+    "activation": "silu",
+    "bias": False,
+}
 Write = Callable[[list[list[int]], int], object]
 
 
@@ -152,8 +161,10 @@ def drafted(model: gn.DecoderOnly, prompt: list[int]) -> None:
     """Race strategies that may write several tokens a forward on a prompt that is to be repeated."""
     again = prompt * 3
     strategies = {
-        "greedy": None, "prompt look-up": gn.generate.Lookup(), "contrastive": gn.generate.Contrastive(),
-    }  # fmt: skip
+        "greedy": None,
+        "prompt look-up": gn.generate.Lookup(),
+        "contrastive": gn.generate.Contrastive(),
+    }
     writers = {name: ours(model, strategy) for name, strategy in strategies.items()}
     race(f"A text that repeats itself: {BATCHED} new tokens", runs(writers, [again], BATCHED), ROUNDS, 1)
 
@@ -184,10 +195,20 @@ def random_translator() -> None:
 
     d, layers, heads, vocab, S = (32, 1, 2, 90, 5) if SMOKE else (256, 4, 8, 4000, 16)
     config = transformers.MarianConfig(
-        vocab_size=vocab, d_model=d, encoder_layers=layers, decoder_layers=layers, encoder_attention_heads=heads,
-        decoder_attention_heads=heads, encoder_ffn_dim=4 * d, decoder_ffn_dim=4 * d, max_position_embeddings=256,
-        pad_token_id=0, eos_token_id=1, decoder_start_token_id=0, forced_eos_token_id=None,
-    )  # fmt: skip
+        vocab_size=vocab,
+        d_model=d,
+        encoder_layers=layers,
+        decoder_layers=layers,
+        encoder_attention_heads=heads,
+        decoder_attention_heads=heads,
+        encoder_ffn_dim=4 * d,
+        decoder_ffn_dim=4 * d,
+        max_position_embeddings=256,
+        pad_token_id=0,
+        eos_token_id=1,
+        decoder_start_token_id=0,
+        forced_eos_token_id=None,
+    )
     other = transformers.MarianMTModel(config).eval()
     mine = gn.EncoderDecoder(vocab, d, layers, heads, position="sinusoidal", placement="post", activation="relu").eval()
     for rows in (1, 16):

@@ -145,11 +145,18 @@ def test_digits_are_grouped_alike_in_every_language():
 @pytest.mark.parametrize(
     ("word", "name"),
     [
-        ("senoidal", "sinusoidal"), ("sinusoidales", "sinusoidal"), ("aprendido", "learned"), ("aprendida", "learned"),
-        ("rotatorio", "rope"), ("rotatoria", "rope"), ("rotatório", "rope"), ("Rotary", "rope"),
-        ("ninguna", "none"), ("nenhuma", "none"),
+        ("senoidal", "sinusoidal"),
+        ("sinusoidales", "sinusoidal"),
+        ("aprendido", "learned"),
+        ("aprendida", "learned"),
+        ("rotatorio", "rope"),
+        ("rotatoria", "rope"),
+        ("rotatório", "rope"),
+        ("Rotary", "rope"),
+        ("ninguna", "none"),
+        ("nenhuma", "none"),
     ],
-)  # fmt: skip
+)
 def test_an_encoding_called_as_a_lesson_calls_it_is_suggested_by_its_name(word, name):
     with pytest.raises(BadValue, match=f"unknown position encoding '{word}': did you mean '{name}'"):
         get(word)
@@ -170,8 +177,10 @@ def asked_for(package):
                     func=ast.Name(id="message" | "in_words"), args=[ast.Constant(group), ast.Constant(key), *_]
                 ):
                     yield file.name, group, key
-                case ast.Call(func=ast.Call(func=ast.Name(id="words"), args=[ast.Constant(group), *_]),
-                              args=[ast.Constant(key), *_]):  # fmt: skip
+                case ast.Call(
+                    func=ast.Call(func=ast.Name(id="words"), args=[ast.Constant(group), *_]),
+                    args=[ast.Constant(key), *_],
+                ):
                     yield file.name, group, key
                 case ast.Call(func=ast.Name(id="w"), args=[ast.Constant(str(key)), *_]):
                     yield file.name, None, key

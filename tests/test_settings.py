@@ -74,12 +74,16 @@ def test_an_error_says_the_range_and_the_meaning():
 
 def test_help_has_a_line_for_each_under_the_class_that_states_it():
     assert [(title, [field.name for field in mine]) for title, mine in groups(Animal)] == [
-        ("Ears", ["width"]), ("An animal", ["legs"]),
-    ]  # fmt: skip
+        ("Ears", ["width"]),
+        ("An animal", ["legs"]),
+    ]
     assert help_text(Animal).splitlines() == [
-        "Ears", "  width  of each, in mm (above 0 and below 90; Darwin 1871)", "",
-        "An animal", "  legs   to walk on (between 0 and 2**20)",
-    ]  # fmt: skip
+        "Ears",
+        "  width  of each, in mm (above 0 and below 90; Darwin 1871)",
+        "",
+        "An animal",
+        "  legs   to walk on (between 0 and 2**20)",
+    ]
 
 
 def test_a_constructor_takes_the_fields_as_its_arguments():

@@ -11,8 +11,15 @@ from gnomon.cli.main import cli
 
 PAGE = Path(__file__).parents[1] / "docs" / "training.md"
 SMALL = (
-    "--tokenizer", "bytes", "--set", "model.d_model=16", "--set", "model.n_layers=1", "--set", "model.n_heads=2",
-)  # fmt: skip
+    "--tokenizer",
+    "bytes",
+    "--set",
+    "model.d_model=16",
+    "--set",
+    "model.n_layers=1",
+    "--set",
+    "model.n_heads=2",
+)
 SHORT = ("--steps", "2", "--batch-size", "2", "--length", "8", "--set", "train.eval_windows=2", "--quiet")
 
 

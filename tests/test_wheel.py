@@ -59,8 +59,11 @@ def test_the_installed_package_is_the_wheel_and_not_this_repository(clean):
 
 
 def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel):
-    sources = {f"gnomon/{file.relative_to(ROOT / 'src' / 'gnomon')}" for file in (ROOT / "src" / "gnomon").rglob("*")
-               if file.is_file() and "__pycache__" not in file.parts}  # fmt: skip
+    sources = {
+        f"gnomon/{file.relative_to(ROOT / 'src' / 'gnomon')}"
+        for file in (ROOT / "src" / "gnomon").rglob("*")
+        if file.is_file() and "__pycache__" not in file.parts
+    }
     held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert held == sources
     assert "gnomon/py.typed" in held

@@ -50,9 +50,13 @@ def dreamgonfly() -> Any:
     from models import build_model
 
     config = {
-        "positional_encoding": True, "d_model": D, "layers_count": LAYERS, "heads_count": HEADS, "d_ff": 64,
+        "positional_encoding": True,
+        "d_model": D,
+        "layers_count": LAYERS,
+        "heads_count": HEADS,
+        "d_ff": 64,
         "dropout_prob": 0.1,
-    }  # fmt: skip
+    }
     return build_model(config, VOCAB, VOCAB)
 
 
@@ -94,9 +98,16 @@ def gordicaleksa() -> Any:
 
 
 ANNOTATED = (
-    "pandas", "altair", "torchtext", "torchtext.data", "torchtext.data.functional", "torchtext.vocab",
-    "torchtext.datasets", "spacy", "GPUtil",
-)  # fmt: skip
+    "pandas",
+    "altair",
+    "torchtext",
+    "torchtext.data",
+    "torchtext.data.functional",
+    "torchtext.vocab",
+    "torchtext.datasets",
+    "spacy",
+    "GPUtil",
+)
 
 
 @case("harvardnlp/annotated-transformer", "EncoderDecoder", stubs=ANNOTATED)

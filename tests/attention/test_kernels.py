@@ -49,11 +49,13 @@ def run(position: str, case: str) -> set[str]:
     model.train(case == "training with dropout")
     ids = torch.randint(11, (2, 6))
     layouts = {
-        "left padding": Layout.padded(MASK), "packed": Layout.packed([[3, 3], [2, 4]]), "prefix": Layout.prefix(3, 6),
+        "left padding": Layout.padded(MASK),
+        "packed": Layout.packed([[3, 3], [2, 4]]),
+        "prefix": Layout.prefix(3, 6),
         "random positions": Layout.randomized(6, 32, batch=2),
         "window at random positions": Layout.randomized(6, 32, batch=2),
         "one token after left padding": Layout.padded(MASK),
-    }  # fmt: skip
+    }
     if "after" not in case:
         with watch() as ran:
             model(ids, layouts.get(case))
@@ -174,16 +176,23 @@ def test_flex_attention_equals_the_dense_definition(position):
 NAMED = [name for name in KERNELS if name not in ("dense", "flex")]
 NAMED += [pytest.param("flex", marks=pytest.mark.slow)]  # seconds where it is not compiled
 ASKED = {
-    "nothing": {"causal": False}, "causal": {}, "window": {"window": 2}, "window to both sides": {"causal": False,
-    "window": 2}, "sink tokens": {"window": 2, "sink_tokens": 1}, "soft cap": {"softcap": 0.5},
+    "nothing": {"causal": False},
+    "causal": {},
+    "window": {"window": 2},
+    "window to both sides": {"causal": False, "window": 2},
+    "sink tokens": {"window": 2, "sink_tokens": 1},
+    "soft cap": {"softcap": 0.5},
     "sinks": {"sinks": torch.ones(4)},
-}  # fmt: skip
+}
 PLACES = {
-    "dense": (Layout.dense(2, 6), Layout.dense(2, 6)), "one layout": (DENSE := Layout.dense(2, 6), DENSE),
-    "chunk": (DENSE.tokens(slice(3, None)), DENSE), "padded": (PADDED := Layout.padded(MASK), PADDED),
-    "packed": (PACKED := Layout.packed([[3, 3], [2, 4]]), PACKED), "after padding": (PADDED.then(2), PADDED),
+    "dense": (Layout.dense(2, 6), Layout.dense(2, 6)),
+    "one layout": (DENSE := Layout.dense(2, 6), DENSE),
+    "chunk": (DENSE.tokens(slice(3, None)), DENSE),
+    "padded": (PADDED := Layout.padded(MASK), PADDED),
+    "packed": (PACKED := Layout.packed([[3, 3], [2, 4]]), PACKED),
+    "after padding": (PADDED.then(2), PADDED),
     "random": (RANDOM := Layout.randomized(6, 32, torch.Generator().manual_seed(0), 2), RANDOM),
-}  # fmt: skip
+}
 
 
 @pytest.mark.filterwarnings("ignore")  # torch advises to compile flex, and speaks of caches
@@ -271,9 +280,10 @@ def multiplied(monkeypatch, position, T, **settings):
     monkeypatch.setattr(stretches, "STRETCH", 8)
     monkeypatch.setattr(distances, "attend_compiled", lambda *given: None)
     monkeypatch.setattr(
-        distances.F, "scaled_dot_product_attention",
+        distances.F,
+        "scaled_dot_product_attention",
         lambda q, k, v, **more: (given.append(q.shape[2] * k.shape[2]), healthy(q, k, v, **more))[1],
-    )  # fmt: skip
+    )
     module, at, x = get(position).build(n_heads=2), Layout.dense(1, T), torch.randn(1, 2, T, 4)
     out = attend(x, x, x, module, at, at, **settings)
     monkeypatch.undo()

@@ -56,7 +56,7 @@ LINE = ShortOrAlone.seen.__code__.co_firstlineno + 2
         (Flat(), ("for 2 rows of 1 token it gives no logits: ids (2, 1) gave logits (1, 2, 11)",)),
     ],
     ids=lambda x: type(x).__name__,
-)  # fmt: skip
+)
 def test_plain_ids_without_an_answer_are_one_failure(model: Odd, says: tuple[str, ...]) -> None:
     report = gn.audit(model, skip=["order is seen", "a position reaches"])
     assert [found.law for found in report.failed] == ["logits are numbers"]

@@ -28,10 +28,12 @@ def test_names_are_those_of_laws_and_no_law_follows_from_itself() -> None:
 
 def test_only_what_may_follow_and_has_no_cause_of_its_own_points_there() -> None:
     findings = [
-        failed("causality", "each token sees the next one"), failed("prefix = beginning"),
-        failed("chunks = whole", "it has no causal mask"), failed("ties are one tensor"),
+        failed("causality", "each token sees the next one"),
+        failed("prefix = beginning"),
+        failed("chunks = whole", "it has no causal mask"),
+        failed("ties are one tensor"),
         failed("order is seen", LAWS["order is seen"].hint + " (seen once its weights are drawn larger)"),
-    ]  # fmt: skip
+    ]
     after = AFTER.format("causality")
     notes = [findings[0].note, after, "it has no causal mask", findings[3].note, after]
     assert [found.note for found in attribute_root_causes(findings)] == notes

@@ -33,12 +33,20 @@ OPTIONS: dict[str, list[dict]] = {
 
 
 BLOCKS = [
-    {"distinct_layers": 1}, {"experts": {"n_experts": 4, "shared": 8, "dense_layers": [1]}},
-    {}, {"residual": "parallel"}, {"residual": "one norm"}, {"qk_norm": True}, {"qk_norm": "joint"},
-    {"residual_scale": 0.3, "head_softcap": 3.0, "head_scale": 0.5}, {"softcap": 2.0}, {"sinks": True},
-    {"sink_tokens": 2}, {"window": [3, None], "sink_tokens": 1},
+    {"distinct_layers": 1},
+    {"experts": {"n_experts": 4, "shared": 8, "dense_layers": [1]}},
+    {},
+    {"residual": "parallel"},
+    {"residual": "one norm"},
+    {"qk_norm": True},
+    {"qk_norm": "joint"},
+    {"residual_scale": 0.3, "head_softcap": 3.0, "head_scale": 0.5},
+    {"softcap": 2.0},
+    {"sinks": True},
+    {"sink_tokens": 2},
+    {"window": [3, None], "sink_tokens": 1},
     {"softcap": 3.0, "sinks": True, "qk_norm": True, "window": [None, 4], "sink_tokens": 2},
-]  # fmt: skip
+]
 
 ENCODINGS = gn.positions.names()
 OURS = [law for law in LAWS.values() if law.concerns(Gnomon(SmallModel.of("rope").model()))]
@@ -64,13 +72,16 @@ def drawn(name: str, seed: int) -> SmallModel:
     placements = {"parallel": ["pre", "sandwich"], "one norm": ["pre"], None: ["pre", "post", "sandwich", "branch"]}
     window = 3 if options.get("sink_tokens") else rng.choice([None, 3, 5])
     options = {
-        "window": window, "n_kv_heads": rng.choice([1, 2, 4]), "tied": rng.random() < 0.5,
-        "norm": rng.choice(["layernorm", "rmsnorm"]), "placement": rng.choice(placements[options.get("residual")]),
-        "causal": spec.cls.one_sided or architecture == "encoder-decoder" or (
-            architecture == "decoder-only" and rng.random() < 0.7
-        ),
+        "window": window,
+        "n_kv_heads": rng.choice([1, 2, 4]),
+        "tied": rng.random() < 0.5,
+        "norm": rng.choice(["layernorm", "rmsnorm"]),
+        "placement": rng.choice(placements[options.get("residual")]),
+        "causal": spec.cls.one_sided
+        or architecture == "encoder-decoder"
+        or (architecture == "decoder-only" and rng.random() < 0.7),
         **options,
-    }  # fmt: skip
+    }
     mixed = spec.acts in ("rotation", "score") and rng.random() < 0.5
     second = get(rng.choice(["none", "rope", "alibi", "t5"])) if mixed else None
     return SmallModel(spec, architecture, second, options, seed)
@@ -161,9 +172,18 @@ def test_a_small_model_is_the_same_every_time_and_leaves_the_random_numbers_alon
 
 def test_a_small_model_is_like_the_one_that_is_audited():
     config = gn.ModelConfig(
-        vocab_size=512, d_model=96, n_layers=6, n_heads=12, n_kv_heads=3, position=get("t5", n_buckets=8), tied=False,
-        window=(64, None), sink_tokens=4, norm="rmsnorm", qk_norm=True,
-    )  # fmt: skip
+        vocab_size=512,
+        d_model=96,
+        n_layers=6,
+        n_heads=12,
+        n_kv_heads=3,
+        position=get("t5", n_buckets=8),
+        tied=False,
+        window=(64, None),
+        sink_tokens=4,
+        norm="rmsnorm",
+        qk_norm=True,
+    )
     like = SmallModel.like(config).model().config
     assert (like.position, like.n_kv_heads, like.window, like.sink_tokens) == (config.position, 2, (5, None), 2)
     assert (like.tied, like.norm, like.qk_norm, like.n_layers, like.d_model) == (False, "rmsnorm", True, 2, 32)

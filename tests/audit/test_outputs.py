@@ -335,8 +335,12 @@ def test_the_bar_of_an_error_reaches_the_mark_at_what_is_tolerated() -> None:
         return int(width)
 
     assert [share(0.0, 1e-5), share(1e-5, 1e-5), share(1e-2, 1e-5), share(inf, 1e-5), share(1.0, 0.0)] == [
-        0, 50, 75, 100, 100,
-    ]  # fmt: skip
+        0,
+        50,
+        75,
+        100,
+        100,
+    ]
 
 
 # ------------------------------------------------------------------ in three languages

@@ -280,10 +280,16 @@ class Seeing(GPT):
 @pytest.mark.parametrize(
     ("name", "law_gives_it"),
     [
-        ("targets", True), ("attention_mask", True), ("position_ids", True), ("past_key_values", True),
-        ("token_type_ids", False), ("encoder_hidden_states", False), ("context", False), ("pixel_values", False),
+        ("targets", True),
+        ("attention_mask", True),
+        ("position_ids", True),
+        ("past_key_values", True),
+        ("token_type_ids", False),
+        ("encoder_hidden_states", False),
+        ("context", False),
+        ("pixel_values", False),
     ],
-)  # fmt: skip
+)
 def test_inputs_that_have_a_part_of_their_own(name, law_gives_it):
     assert bool(GIVEN.search(name)) is law_gives_it
 

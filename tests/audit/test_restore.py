@@ -38,8 +38,10 @@ class Holder(nn.Module):
         return (
             [(x.dtype, x.detach().double().clone(), x.data_ptr()) for x in numbers],
             [self.training, self.norm.training, self.cached, dict(self.by_length), list(self.seen), self.beside.calls],
-            list(self.ordered), [name for name, _ in self.named_modules()], float(self.counting()),
-        )  # fmt: skip
+            list(self.ordered),
+            [name for name, _ in self.named_modules()],
+            float(self.counting()),
+        )
 
 
 def drawn(m):

@@ -32,9 +32,12 @@ def test_each_error_breaks_no_law_that_has_nothing_to_do_with_it(twin: Twin):
     """A wrong mask and heads that meet are seen by laws of order and of the cache, what is never called by that of
     parts; all others by their own law alone."""
     alone = {
-        "the mask is the wrong way round", "positions from a length", "positions are never added",
-        "heads are not turned back", "a layer is made in forward",
-    }  # fmt: skip
+        "the mask is the wrong way round",
+        "positions from a length",
+        "positions are never added",
+        "heads are not turned back",
+        "a layer is made in forward",
+    }
     failed = {f.law for f in audit(students.made(twin.source())).failed}
     assert failed >= {twin.law.name}
     assert twin.name in alone or failed == {twin.law.name}

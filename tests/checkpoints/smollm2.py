@@ -14,11 +14,18 @@ from transformers.models.llama.modeling_llama import LlamaRMSNorm
 
 #: Hugging Face's names for the parts of a Llama block
 NAMES = {
-    "attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj",
-    "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj", "ffn_norm": "post_attention_layernorm",
-    "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj",
-    "token_embd": "model.embed_tokens", "output_norm": "model.norm",
-}  # fmt: skip
+    "attn_norm": "input_layernorm",
+    "attn_q": "self_attn.q_proj",
+    "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj",
+    "ffn_norm": "post_attention_layernorm",
+    "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+    "token_embd": "model.embed_tokens",
+    "output_norm": "model.norm",
+}
 TEXT = (
     "The ancient library stood at the edge of the town, and in it were 1,984 books in seven languages; nobody had "
     'counted them since the flood of \'36. "¿Quién los leyó?" asked the girl.\n\n'
@@ -35,11 +42,17 @@ def in_transformers(path: Path) -> transformers.LlamaForCausalLM:
 
     heads, kv_heads = key("attention.head_count"), key("attention.head_count_kv")
     config = transformers.LlamaConfig(
-        vocab_size=key("vocab_size"), hidden_size=key("embedding_length"), num_hidden_layers=key("block_count"),
-        num_attention_heads=heads, num_key_value_heads=kv_heads, intermediate_size=key("feed_forward_length"),
-        rms_norm_eps=1e-5, rope_theta=key("rope.freq_base"), tie_word_embeddings=True,
+        vocab_size=key("vocab_size"),
+        hidden_size=key("embedding_length"),
+        num_hidden_layers=key("block_count"),
+        num_attention_heads=heads,
+        num_key_value_heads=kv_heads,
+        intermediate_size=key("feed_forward_length"),
+        rms_norm_eps=1e-5,
+        rope_theta=key("rope.freq_base"),
+        tie_word_embeddings=True,
         max_position_embeddings=key("context_length"),
-    )  # fmt: skip
+    )
     model = transformers.LlamaForCausalLM(config).eval()
     weights = {}
     for tensor in reader.tensors:

@@ -71,11 +71,17 @@ def head_of_its_own(model):
 
 
 CHANGES = [
-    (True, new_table, True), (True, new_layer, True), (True, new_layer_then_table, True),
+    (True, new_table, True),
+    (True, new_layer, True),
+    (True, new_layer_then_table, True),
     (True, head_of_its_own, False),
-    (False, head_given_the_table, True), (False, table_given_the_head, True), (False, tied_head, True),
-    (False, head_tied_to_the_table, True), (False, new_table, False), (False, head_of_its_own, False),
-]  # fmt: skip
+    (False, head_given_the_table, True),
+    (False, table_given_the_head, True),
+    (False, tied_head, True),
+    (False, head_tied_to_the_table, True),
+    (False, new_table, False),
+    (False, head_of_its_own, False),
+]
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -151,14 +157,19 @@ def a_part_that_computes_otherwise(model):
 
 
 REFUSED = {
-    other_scale: r"input\.tokens\.scale is 4\.0 instead of 1\.0", head_on_the_old_table: r"gn\.Tied\(model\.input\)",
+    other_scale: r"input\.tokens\.scale is 4\.0 instead of 1\.0",
+    head_on_the_old_table: r"gn\.Tied\(model\.input\)",
     one_end_resized: r"input\.tokens\.weight is \(60, 16\) instead of \(50, 16\).*model\.resize",
-    other_width: r"head\.weight is \(60, 16\) instead of", other_block: r"stack\.blocks\.1 is Identity, not Block",
-    other_eps: r"stack\.norm\.eps is 0\.5", other_window: r"attention\.settings\.window is 3 instead of None",
-    one_block_twice: "are one tensor", one_weight_twice: "are one tensor", an_end_outside: "ends has the id 50",
+    other_width: r"head\.weight is \(60, 16\) instead of",
+    other_block: r"stack\.blocks\.1 is Identity, not Block",
+    other_eps: r"stack\.norm\.eps is 0\.5",
+    other_window: r"attention\.settings\.window is 3 instead of None",
+    one_block_twice: "are one tensor",
+    one_weight_twice: "are one tensor",
+    an_end_outside: "ends has the id 50",
     a_tokenizer_too_large: "tokenizer has the id 256",
     a_part_that_computes_otherwise: r"stack\.norm has a forward of its own",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("form", FORMATS)

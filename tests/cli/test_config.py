@@ -131,12 +131,16 @@ MANY = "9" * 5000
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (f"steps={MANY}", "steps: expected a whole number"), (f"steps=0x{MANY}", "steps: expected a whole number"),
-        (f"optim.lr=0x{MANY}", "optim.lr: expected a number"), (f"lengths=[0x{MANY}]", "lengths: expected"),
-        ("steps=1\nother=2", "steps: expected a whole number"), ("a." * 5000 + "a=1", "expected KEY=VALUE"),
-        ("steps..x=1", "expected KEY=VALUE"), ("lengths=" + "[" * 5000, "lengths: expected"),
+        (f"steps={MANY}", "steps: expected a whole number"),
+        (f"steps=0x{MANY}", "steps: expected a whole number"),
+        (f"optim.lr=0x{MANY}", "optim.lr: expected a number"),
+        (f"lengths=[0x{MANY}]", "lengths: expected"),
+        ("steps=1\nother=2", "steps: expected a whole number"),
+        ("a." * 5000 + "a=1", "expected KEY=VALUE"),
+        ("steps..x=1", "expected KEY=VALUE"),
+        ("lengths=" + "[" * 5000, "lengths: expected"),
     ],
-)  # fmt: skip
+)
 def test_a_value_of_thousands_of_letters_is_refused_in_a_few(text, expected):
     with pytest.raises(BadValue) as caught:
         load_config(Run, sets=[text])

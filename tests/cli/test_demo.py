@@ -58,9 +58,17 @@ def test_everything_is_kept(result, folder):
     kept = {path.name for path in folder.iterdir()}
     pictures = {"extrapolation.png", "by_position.png"}
     assert kept == {
-        "none", "learned", "alibi", "report.html", "report.json", "table.txt", "experiment.json", "tokenizer.json",
-        "tokenizer_config.json", *pictures,
-    }  # fmt: skip
+        "none",
+        "learned",
+        "alibi",
+        "report.html",
+        "report.json",
+        "table.txt",
+        "experiment.json",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        *pictures,
+    }
 
 
 @pytest.mark.slow

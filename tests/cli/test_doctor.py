@@ -54,8 +54,14 @@ def test_threads_asked_for_are_the_threads_in_use():
 def test_for_people_it_is_one_row_per_thing(report):
     shown = CliRunner().invoke(cli, ["doctor"]).output
     assert [line.split()[0] for line in shown.splitlines()] == [
-        "gnomon", "libraries", "devices", "threads", "products", "text", "cache",
-    ]  # fmt: skip
+        "gnomon",
+        "libraries",
+        "devices",
+        "threads",
+        "products",
+        "text",
+        "cache",
+    ]
     assert report["libraries"]["torch"] in shown
 
 

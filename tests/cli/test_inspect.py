@@ -95,9 +95,17 @@ def test_an_encoder_shows_ids_table_position_attention_and_its_vector():
 
 
 TRANSLATOR = [
-    "--preset", "vaswani-base", "--set", "d_model=16", "--set", "n_layers=2", "--set", "vocab_size=257",
-    "--set", "n_heads=2",
-]  # fmt: skip
+    "--preset",
+    "vaswani-base",
+    "--set",
+    "d_model=16",
+    "--set",
+    "n_layers=2",
+    "--set",
+    "vocab_size=257",
+    "--set",
+    "n_heads=2",
+]
 
 
 def test_an_encoder_decoder_shows_its_source_and_cross_attention():

@@ -233,6 +233,7 @@ def test_what_programs_read_does_not_hang_on_the_language_of_a_terminal(argument
 def test_a_terminal_is_spoken_to_in_its_language(monkeypatch, lang):
     monkeypatch.delenv("GNOMON_LANG")
     monkeypatch.setenv("LC_ALL", f"{lang}.UTF-8")
-    assert CliRunner().invoke(cli, ["plan", "mini-gpt"]).stdout == CliRunner().invoke(
-        cli, ["plan", "mini-gpt", "--lang", lang]
-    ).stdout  # fmt: skip
+    assert (
+        CliRunner().invoke(cli, ["plan", "mini-gpt"]).stdout
+        == CliRunner().invoke(cli, ["plan", "mini-gpt", "--lang", lang]).stdout
+    )

@@ -28,14 +28,25 @@ def facts(*arguments):
 
 
 HUGE = [
-    "sinusoidal --d-model 100000 --length 100000", "sinusoidal --view similarity --length 2000000",
-    "sinusoidal --view wavelengths --d-model 2147483647", "learned --length 2147483647 --d-model 1000",
-    "learned --view similarity --length 2000000", "rope --d-head 2147483647", "rope --view scores --d-head 1000000",
-    "alibi --n-heads 2147483647", "alibi --length 2147483647 --n-heads 100", "t5 --length 2000000",
-    "t5 --n-heads 2147483647", "t5 --view bias --n-heads 2147483647", "scaling --keys 2147483647",
-    "mask --length 2147483647", "norm --layers 2147483647", "norm --view batch --d-model 2147483647",
-    "sinusoidal --view curves --length 2147483647", "rope --view clock --d-head 2147483647",
-]  # fmt: skip
+    "sinusoidal --d-model 100000 --length 100000",
+    "sinusoidal --view similarity --length 2000000",
+    "sinusoidal --view wavelengths --d-model 2147483647",
+    "learned --length 2147483647 --d-model 1000",
+    "learned --view similarity --length 2000000",
+    "rope --d-head 2147483647",
+    "rope --view scores --d-head 1000000",
+    "alibi --n-heads 2147483647",
+    "alibi --length 2147483647 --n-heads 100",
+    "t5 --length 2000000",
+    "t5 --n-heads 2147483647",
+    "t5 --view bias --n-heads 2147483647",
+    "scaling --keys 2147483647",
+    "mask --length 2147483647",
+    "norm --layers 2147483647",
+    "norm --view batch --d-model 2147483647",
+    "sinusoidal --view curves --length 2147483647",
+    "rope --view clock --d-head 2147483647",
+]
 
 
 @pytest.mark.parametrize("arguments", HUGE)
@@ -50,10 +61,16 @@ def test_what_does_not_fit_into_memory_is_refused_before_it_is_made(tmp_path, ar
 @pytest.mark.parametrize(
     ("what", "view"),
     [
-        ("sinusoidal", "table"), ("learned", "table"), ("rope", "wavelengths"), ("alibi", "bias"),
-        ("t5", "buckets"), ("scaling", "scaling"), ("mask", "mask"), ("norm", "gradient"),
+        ("sinusoidal", "table"),
+        ("learned", "table"),
+        ("rope", "wavelengths"),
+        ("alibi", "bias"),
+        ("t5", "buckets"),
+        ("scaling", "scaling"),
+        ("mask", "mask"),
+        ("norm", "gradient"),
     ],
-)  # fmt: skip
+)
 def test_each_has_a_picture_of_its_own(tmp_path, what, view):
     report = facts(what)
     assert report["view"] == view
@@ -63,9 +80,14 @@ def test_each_has_a_picture_of_its_own(tmp_path, what, view):
 
 @pytest.mark.parametrize(
     ("what", "view"),
-    [("sinusoidal", "similarity"), ("sinusoidal", "wavelengths"), ("learned", "similarity"), ("rope", "scores"),
-     ("t5", "bias")],
-)  # fmt: skip
+    [
+        ("sinusoidal", "similarity"),
+        ("sinusoidal", "wavelengths"),
+        ("learned", "similarity"),
+        ("rope", "scores"),
+        ("t5", "bias"),
+    ],
+)
 def test_and_others_by_view(tmp_path, what, view):
     plot(what, "--view", view, "-o", "out.svg")
     assert (tmp_path / "out.svg").read_text().startswith("<?xml")

@@ -67,8 +67,11 @@ def test_every_encoding_is_listed_with_what_its_class_says():
     for name, row in found.items():
         cls = gn.positions.encoding(name)
         assert (row["paper"], row["acts"], row["relative"], row["extrapolation"]) == (
-            cls.paper, cls.acts, cls.relative, cls.extrapolation,
-        )  # fmt: skip
+            cls.paper,
+            cls.acts,
+            cls.relative,
+            cls.extrapolation,
+        )
 
 
 def test_parameters_are_those_of_the_stated_size():

@@ -155,8 +155,12 @@ def test_begin_of_text_is_the_one_that_the_config_names() -> None:
     ids = chat_ids(t, user("Hi <s>"))
     assert ids[0] == t.controls["<s>"]
     assert ids.count(t.controls["<s>"]) == 1
-    whole = tokenizer("{{ bos_token }}{{ eos_token }}{{ unk_token }}{{ pad_token }}{{ sep_token }}", bos_token="<s>",
-                      unk_token="<|im_start|>", pad_token="<|im_end|>")  # fmt: skip
+    whole = tokenizer(
+        "{{ bos_token }}{{ eos_token }}{{ unk_token }}{{ pad_token }}{{ sep_token }}",
+        bos_token="<s>",
+        unk_token="<|im_start|>",
+        pad_token="<|im_end|>",
+    )
     marks = ["<s>", "<|endoftext|>", "<|im_start|>", "<|im_end|>"]
     assert chat_ids(whole, user("Hi")) == [whole.controls[mark] for mark in marks]
 
@@ -168,8 +172,10 @@ def test_a_control_token_that_is_also_unknown_is_written_by_the_template_alone()
     assert chat_ids(t, user("<|endoftext|>")) == [*b"<|endoftext|>", 256]
 
 
-PARTS = "{% for m in messages %}{% if m.content is string %}{{ m.content }}{% elif m.content is defined %}" \
-        "{% for part in m.content %}{{ part.text }}{% endfor %}{% endif %}{{ m.extra }};{% endfor %}"  # fmt: skip
+PARTS = (
+    "{% for m in messages %}{% if m.content is string %}{{ m.content }}{% elif m.content is defined %}"
+    "{% for part in m.content %}{{ part.text }}{% endfor %}{% endif %}{{ m.extra }};{% endfor %}"
+)
 
 
 def test_a_content_may_be_whatever_the_template_takes() -> None:
@@ -287,13 +293,17 @@ def test_tools_and_documents_are_written_as_transformers_writes_them() -> None:
     core = tokenizers.Tokenizer.from_str(t.to_json())
     theirs = PreTrainedTokenizerFast(tokenizer_object=core, chat_template=WITH_TOOLS, **t.names)
     weather = {
-        "name": "weather", "description": "Wie heiß?",
+        "name": "weather",
+        "description": "Wie heiß?",
         "parameters": {"type": "object", "properties": {"città": {"type": "string"}}, "required": ["città"]},
-    }  # fmt: skip
+    }
     given = {"tools": [{"type": "function", "function": weather}], "documents": [{"title": "a", "text": " ñ <s> "}]}
     call = {"type": "function", "function": {"name": "weather", "arguments": {"città": "Roma"}}}
-    talk = [*user("Hot?"), {"role": "assistant", "content": None, "tool_calls": [call]},
-            {"role": "tool", "content": "31"}]  # fmt: skip
+    talk = [
+        *user("Hot?"),
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "content": "31"},
+    ]
     expected = theirs.apply_chat_template(talk, tokenize=False, **given)
     assert render(t, talk, reply=False, options=given) == expected
     ids = chat_ids(t, talk, reply=False, options=given)

@@ -12,9 +12,15 @@ def labelled(text):
 
 def test_every_token_of_a_line_is_a_span():
     assert labelled("if x1 >= 0x1F: return 'no'  # yes\n") == [
-        ("if", "keyword"), ("x1", "name"), (">=", "operator"), ("0x1F", "number"), (":", "operator"),
-        ("return", "keyword"), ("'no'", "string"), ("# yes", "comment"),
-    ]  # fmt: skip
+        ("if", "keyword"),
+        ("x1", "name"),
+        (">=", "operator"),
+        ("0x1F", "number"),
+        (":", "operator"),
+        ("return", "keyword"),
+        ("'no'", "string"),
+        ("# yes", "comment"),
+    ]
 
 
 def test_soft_keywords_are_names():
@@ -34,9 +40,13 @@ def test_a_formatted_string_is_one_string_whatever_is_inside(string):
 def test_offsets_count_characters_across_lines_and_scripts():
     text = 's = """día\n  ñ"""\nπ = 3\n'
     assert labelled(text) == [
-        ("s", "name"), ("=", "operator"), ('"""día\n  ñ"""', "string"), ("π", "name"), ("=", "operator"),
+        ("s", "name"),
+        ("=", "operator"),
+        ('"""día\n  ñ"""', "string"),
+        ("π", "name"),
+        ("=", "operator"),
         ("3", "number"),
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize("text", ['x = """', "f(", "if x:\n  a\n b\n"])

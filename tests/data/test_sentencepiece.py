@@ -19,9 +19,10 @@ MERGED = ["ab", "▁a", "abc", "bc", "▁ab", "cc", "▁▁", "b▁", "ca", "▁
 LETTERS = ["a", "b", "c", "▁", "ñ"]
 BPE = [*MARKS, *BYTES, *(Piece(text, -float(n)) for n, text in enumerate([*MERGED, *LETTERS]))]
 UNIGRAM = [
-    *MARKS, Piece("<0>", 0.0, USER_DEFINED),
+    *MARKS,
+    Piece("<0>", 0.0, USER_DEFINED),
     *(Piece(text, -1.5 * n - 0.37 * n * n) for n, text in enumerate([*LETTERS, *MERGED], 1)),
-]  # fmt: skip
+]
 TEXT = st.text(alphabet="abc ñ", max_size=12)
 
 

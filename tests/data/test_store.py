@@ -135,9 +135,15 @@ def damage_size(path: Path) -> None:
 
 
 DAMAGES = [
-    damage_end, damage_start, damage_header, damage_fingerprint, damage_tokens, damage_one_bit, damage_size,
+    damage_end,
+    damage_start,
+    damage_header,
+    damage_fingerprint,
+    damage_tokens,
+    damage_one_bit,
+    damage_size,
     Path.unlink,
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("damage", DAMAGES)

@@ -111,11 +111,17 @@ def resized(model):
 @pytest.mark.parametrize(
     "path",
     [
-        copy.deepcopy, reload, lambda m: reload(m, assign=True), from_meta, lambda m: m.bfloat16(),
-        lambda m: m.double(), lambda m: m.to("meta"), resized,
+        copy.deepcopy,
+        reload,
+        lambda m: reload(m, assign=True),
+        from_meta,
+        lambda m: m.bfloat16(),
+        lambda m: m.double(),
+        lambda m: m.to("meta"),
+        resized,
     ],
     ids=["deepcopy", "load", "load with assign", "meta and assign", "bfloat16", "double", "to", "resize"],
-)  # fmt: skip
+)
 def test_a_tie_survives(path):
     """After every path one Parameter, counted once, that both uses follow."""
     model = path(gn.DecoderOnly(11, 8, 1, 2, padding_id=0))

@@ -11,11 +11,18 @@ from gnomon.explorer.questions import answered
 #: which faults change the next token's logits: the others are not observable under that encoding
 SEEN = {
     "none": {"padding_seen", "documents_leak"},
-    "learned": {"decode_at_zero", "decode_off_by_one", "decode_one_behind", "counted_from_padding", "padding_seen",
-                "packed_not_restarted", "documents_leak"},
+    "learned": {
+        "decode_at_zero",
+        "decode_off_by_one",
+        "decode_one_behind",
+        "counted_from_padding",
+        "padding_seen",
+        "packed_not_restarted",
+        "documents_leak",
+    },
     "rope": {"decode_at_zero", "decode_off_by_one", "decode_one_behind", "padding_seen", "documents_leak"},
     "t5": {"decode_at_zero", "decode_off_by_one", "decode_one_behind", "padding_seen", "documents_leak"},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("position", SEEN)

@@ -8,9 +8,17 @@ from gnomon.explorer.serve import bound, is_loopback
 
 @pytest.mark.parametrize(
     ("host", "alone"),
-    [("127.0.0.1", True), ("localhost", True), ("::1", True), ("127.8.8.8", True), ("0.0.0.0", False), ("::", False),
-     ("192.168.1.2", False), ("example.org", False)],
-)  # fmt: skip
+    [
+        ("127.0.0.1", True),
+        ("localhost", True),
+        ("::1", True),
+        ("127.8.8.8", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("192.168.1.2", False),
+        ("example.org", False),
+    ],
+)
 def test_only_loopback_needs_no_token(host, alone):
     assert is_loopback(host) is alone
 

@@ -15,10 +15,16 @@ from gnomon.lab.published import CURVES
 @pytest.mark.parametrize(
     ("increase", "kind"),
     [
-        (-0.3, "flat"), (0.0, "flat"), (0.05, "flat"), (0.051, "rises"), (0.199, "rises"), (0.2, "breaks"),
-        (9.0, "breaks"), (None, "n/a"),
+        (-0.3, "flat"),
+        (0.0, "flat"),
+        (0.05, "flat"),
+        (0.051, "rises"),
+        (0.199, "rises"),
+        (0.2, "breaks"),
+        (9.0, "breaks"),
+        (None, "n/a"),
     ],
-)  # fmt: skip
+)
 def test_an_increase_has_a_kind(increase, kind):
     assert kind_of(increase) == kind
 
@@ -28,9 +34,14 @@ def test_published_curves_have_the_kinds_that_the_literature_is_quoted_for():
     known = ("alibi", "t5", "rope", "sinusoidal", "none", "learned", "mine")
     kinds = {name: published_kind(name, 16) for name in known}
     assert kinds == {
-        "alibi": "flat", "t5": "rises", "rope": "breaks", "sinusoidal": "breaks", "none": "breaks", "learned": "n/a",
+        "alibi": "flat",
+        "t5": "rises",
+        "rope": "breaks",
+        "sinusoidal": "breaks",
+        "none": "breaks",
+        "learned": "n/a",
         "mine": None,
-    }  # fmt: skip
+    }
 
 
 def test_the_nearest_published_length_is_found_in_octaves():

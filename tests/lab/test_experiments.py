@@ -112,9 +112,15 @@ def test_encodings_of_ones_own_are_measured_like_all_others(my_module, settings,
     """By name, in worker processes, with options: the class is defined outside the package."""
     spec = gn.positions.get("slow", rate=0.5)
     report = extrapolation(
-        ["slow", spec], corpus=corpus, train_length=8, factors=(1, 2), steps=2,
-        model=settings.model, folder=tmp_path / "lab", workers=2,
-    )  # fmt: skip
+        ["slow", spec],
+        corpus=corpus,
+        train_length=8,
+        factors=(1, 2),
+        steps=2,
+        model=settings.model,
+        folder=tmp_path / "lab",
+        workers=2,
+    )
     assert [row.label for row in report.rows] == ["slow", "slow(rate=0.5)"]
     assert report.rows[0].bits != report.rows[1].bits
     assert report.rows[0].extrapolation == "never measured"
@@ -165,7 +171,7 @@ def test_a_corpus_may_be_files(settings, corpus, tmp_path):
         (tmp_path / f"{i:02}.txt").write_text(document.text)
     report = extrapolation(
         ["none"], corpus=tmp_path, train_length=8, factors=(1, 2), steps=1, model=settings.model, workers=1
-    )  # fmt: skip
+    )
     assert report.about["corpus"]["sha256"] == Corpus.open(tmp_path).sha256
 
 
@@ -299,8 +305,11 @@ def endless(corpus, tmp_path):
     options += "--workers 2 --set model.d_model=16 --set model.n_layers=1 --set model.n_heads=2"
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPT, *options.split(), "-o", str(tmp_path / "lab"), str(texts)],
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True,
-    )  # fmt: skip
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
     assert process.stderr is not None
     group = os.getpgid(process.pid)
     try:
@@ -376,5 +385,10 @@ def test_sizes_of_the_model_are_those_given(settings, corpus, tmp_path):
     experiment(replace(settings, positions=("rope",), model=wide), corpus, tmp_path, workers=1)
     config = json.loads((Path(tmp_path) / "rope" / "config.json").read_text())["model"]
     assert {name: config[name] for name in ("d_model", "n_layers", "n_heads", "d_ff", "activation", "norm")} == {
-        "d_model": 24, "n_layers": 1, "n_heads": 3, "d_ff": 40, "activation": "relu", "norm": "rmsnorm",
-    }  # fmt: skip
+        "d_model": 24,
+        "n_layers": 1,
+        "n_heads": 3,
+        "d_ff": 40,
+        "activation": "relu",
+        "norm": "rmsnorm",
+    }

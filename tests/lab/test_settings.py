@@ -82,8 +82,12 @@ def test_ways_to_combine_multiply_the_encodings_of_the_input_alone(settings):
     """Sum or concatenation is an axis of the grid where position meets the token vectors."""
     grid = replace(settings, positions=("rope", "sinusoidal", "learned"), combine=("add", "concat"))
     assert [trial.label for trial in grid.trials()] == [
-        "rope", "sinusoidal", "sinusoidal concat", "learned", "learned concat",
-    ]  # fmt: skip
+        "rope",
+        "sinusoidal",
+        "sinusoidal concat",
+        "learned",
+        "learned concat",
+    ]
 
 
 def test_trials_have_folders_of_their_own(settings):
@@ -109,9 +113,11 @@ def test_schedules_and_recipes_are_trials_like_others(settings, tokenizer):
     texts = split("[rope(base=200), none], learned(positions='random-start(40)'), rope(positions='abacus', base=3.0)")
     grid = replace(settings, positions=tuple(texts), combine=("add", "concat")).trials()
     assert [trial.label for trial in grid] == [
-        "[rope(base=200), none]", "learned(positions='random-start(max=40)')",
-        "learned(positions='random-start(max=40)') concat", "rope(base=3.0, positions='abacus')",
-    ]  # fmt: skip
+        "[rope(base=200), none]",
+        "learned(positions='random-start(max=40)')",
+        "learned(positions='random-start(max=40)') concat",
+        "rope(base=3.0, positions='abacus')",
+    ]
     schedule, start, _, abacus = (build(settings, trial, tokenizer) for trial in grid)
     assert [schedule.position_of(layer).name for layer in range(2)] == ["rope", "none"]
     assert start.input.position.max_positions == 40

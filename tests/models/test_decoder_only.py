@@ -116,8 +116,11 @@ def test_what_writes_into_the_stream_starts_smaller():
     model = gn.DecoderOnly(VOCAB, 256, 8, 4, init_std=0.02)
     for block in model.stack.blocks:
         for part, std in (
-            (block.attention.q, 0.02), (block.ffn.up, 0.02), (block.attention.out, 0.005), (block.ffn.down, 0.005),
-        ):  # fmt: skip
+            (block.attention.q, 0.02),
+            (block.ffn.up, 0.02),
+            (block.attention.out, 0.005),
+            (block.ffn.down, 0.005),
+        ):
             assert float(part.weight.detach().std()) == pytest.approx(std, rel=0.05)
             assert part.bias.abs().sum() == 0
 
@@ -188,12 +191,14 @@ def test_head_width_may_be_free_of_the_model_width():
     [
         ({"bias": False}, []),
         ({"bias": False, "qkv_bias": True}, ["attention.k", "attention.q", "attention.v"]),
-        ({"bias": False, "qkv_bias": True, "out_bias": True},
-         ["attention.k", "attention.out", "attention.q", "attention.v"]),
+        (
+            {"bias": False, "qkv_bias": True, "out_bias": True},
+            ["attention.k", "attention.out", "attention.q", "attention.v"],
+        ),
         ({"qkv_bias": False}, ["attention.out", "ffn.down", "ffn.up"]),
         ({"qkv_bias": False, "out_bias": True}, ["attention.out", "ffn.down", "ffn.up"]),
     ],
-)  # fmt: skip
+)
 def test_each_part_of_a_block_has_the_biases_that_were_asked_for(changes, biases):
     names = [name for name, _ in small(**changes).named_parameters() if ".bias" in name and "blocks.0" in name]
     linear = sorted(name.split("blocks.0.")[1].removesuffix(".bias") for name in names if "norm" not in name)

@@ -112,8 +112,9 @@ def test_source_and_target_may_share_their_tokens_and_not_their_positions():
     model = original(position="learned", max_positions=9, source_positions=True, input_norm="layernorm")
     assert [n for n, p in model.named_parameters() if p.shape == (23, 16)] == ["input.tokens.weight"]
     assert [n for n, p in model.named_parameters() if p.shape == (9, 16)] == [
-        "input.position.weight", "source_input.position.weight",
-    ]  # fmt: skip
+        "input.position.weight",
+        "source_input.position.weight",
+    ]
     ids = torch.randint(23, (2, 5))
     memory = model.encode(ids)
     with torch.no_grad():

@@ -80,8 +80,11 @@ def test_an_encoder_pools_as_its_head_does():
 def test_nearest_is_by_angle_not_by_length():
     vectors = torch.tensor([[9.0, 9.0], [0.1, 0.0], [-5.0, 0.0], [0.0, 0.0]])
     assert nearest(torch.tensor([2.0, 0.0]), vectors, 4) == [
-        (1, 1.0), (0, pytest.approx(math.sqrt(0.5))), (3, 0.0), (2, -1.0)
-    ]  # fmt: skip
+        (1, 1.0),
+        (0, pytest.approx(math.sqrt(0.5))),
+        (3, 0.0),
+        (2, -1.0),
+    ]
 
 
 def test_a_map_keeps_what_lies_in_a_plane():

@@ -27,13 +27,20 @@ MODELS = {
     "bloom": {"position": "alibi", "input_norm": "layernorm"},
     "t5": {"position": "t5", "attention_scale": 1.0, "norm": "rmsnorm"},
     "gemma": {
-        "position": "rope", "norm": "rmsnorm_plus_one", "placement": "sandwich", "qk_norm": True, "softcap": 3.0,
-        "window": [3, None], "activation": "gelu_tanh", "gated": True, "d_head": 7 * 2,
+        "position": "rope",
+        "norm": "rmsnorm_plus_one",
+        "placement": "sandwich",
+        "qk_norm": True,
+        "softcap": 3.0,
+        "window": [3, None],
+        "activation": "gelu_tanh",
+        "gated": True,
+        "d_head": 7 * 2,
     },
     "original": {"position": "sinusoidal", "placement": "post"},
     "olmo": {"position": "kerple", "placement": "branch", "qk_norm": "joint", "residual_scale": 0.4},
     "sinks": {"position": "rope", "sinks": True, "window": 4, "sink_tokens": 1},
-}  # fmt: skip
+}
 
 
 def model_of(name, **more):
@@ -128,7 +135,7 @@ CHANGES = {
     "a method of one module": lambda m: setattr(m.stack.blocks[0].ffn, "forward", lambda x: x),
     "a module of somebody's own": lambda m: setattr(m.stack.blocks[0], "ffn", nn.Sequential(Own())),
     "dropout": lambda m: (setattr(m.stack.blocks[0].around_ffn, "drop", nn.Dropout(1.0)), m.train()),
-}  # fmt: skip
+}
 
 
 class Own(nn.Module):

@@ -47,11 +47,15 @@ def given(B, H, K, T, S, C, before, after, alike=False):
 
 
 CASES = {
-    "causal": (2, 2, 2, 100, 100, 24, INF, 0), "both sides": (1, 3, 3, 130, 70, 64, INF, INF),
-    "shared heads": (2, 4, 2, 33, 65, 8, INF, INF), "odd width": (1, 2, 1, 65, 129, 33, INF, 0),
-    "window": (1, 1, 1, 200, 200, 16, 20, 0), "blind": (1, 2, 2, 70, 70, 80, INF, -3),
-    "one vector": (2, 3, 1, 64, 64, 32, INF, 0, True), "one query": (2, 2, 2, 1, 5, 1, INF, INF),
-}  # fmt: skip
+    "causal": (2, 2, 2, 100, 100, 24, INF, 0),
+    "both sides": (1, 3, 3, 130, 70, 64, INF, INF),
+    "shared heads": (2, 4, 2, 33, 65, 8, INF, INF),
+    "odd width": (1, 2, 1, 65, 129, 33, INF, 0),
+    "window": (1, 1, 1, 200, 200, 16, 20, 0),
+    "blind": (1, 2, 2, 70, 70, 80, INF, -3),
+    "one vector": (2, 3, 1, 64, 64, 32, INF, 0, True),
+    "one query": (2, 2, 2, 1, 5, 1, INF, INF),
+}
 
 
 @compiled

@@ -97,9 +97,13 @@ def test_plain_data_has_the_shapes_and_the_numbers(model):
     seen = plots.inspect(model(position="sinusoidal"), "abc")
     data = seen.to_dict()
     assert data["shapes"] == {
-        "ids": [1, 3], "vectors": [1, 3, 128], "position": [1, 3, 128], "attention": [[1, 4, 3, 3]] * 2,
-        "output": [1, 3, 128], "logits": [1, 3, 512],
-    }  # fmt: skip
+        "ids": [1, 3],
+        "vectors": [1, 3, 128],
+        "position": [1, 3, 128],
+        "attention": [[1, 4, 3, 3]] * 2,
+        "output": [1, 3, 128],
+        "logits": [1, 3, 512],
+    }
     assert data["input"] == seen.hidden[0].tolist()
 
 
@@ -173,10 +177,13 @@ def translator(**changes):
 @pytest.mark.parametrize(
     ("head", "answer"),
     [
-        ({"head": "tokens"}, "each"), ({"head": "masked"}, "each"), ({"head": "labels", "n_classes": 3}, "each"),
-        ({"head": "classes", "n_classes": 3}, "classes"), ({"head": "pooled"}, "vector"),
+        ({"head": "tokens"}, "each"),
+        ({"head": "masked"}, "each"),
+        ({"head": "labels", "n_classes": 3}, "each"),
+        ({"head": "classes", "n_classes": 3}, "classes"),
+        ({"head": "pooled"}, "vector"),
     ],
-)  # fmt: skip
+)
 def test_an_encoder_says_what_its_head_says(head, answer):
     model = encoder(**head)
     model.labels = ("a", "b", "c") if "n_classes" in head else None

@@ -32,8 +32,9 @@ def _model(**changes):
 
 def _encoder():
     torch.manual_seed(0)
-    model = gn.EncoderOnly(257, 16, 2, 2, position="learned", max_positions=8, input_norm="layernorm", head="labels",
-                           n_classes=3).eval()  # fmt: skip
+    model = gn.EncoderOnly(
+        257, 16, 2, 2, position="learned", max_positions=8, input_norm="layernorm", head="labels", n_classes=3
+    ).eval()
     model.tokenizer, model.labels = gn.Tokenizer.bytes(), ("name", "word", "number")
     return model
 

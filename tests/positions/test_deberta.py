@@ -50,14 +50,24 @@ def test_it_is_the_librarys_attention(share, terms, buckets):
     torch.manual_seed(0)
     settings = {"share_att_key": share, "pos_att_type": terms.split("|"), "position_buckets": buckets}
     config = library().DebertaV2Config(
-        hidden_size=8, num_attention_heads=2, relative_attention=True, max_relative_positions=8,
-        attention_probs_dropout_prob=0.0, hidden_dropout_prob=0.0, **settings,
-    )  # fmt: skip
+        hidden_size=8,
+        num_attention_heads=2,
+        relative_attention=True,
+        max_relative_positions=8,
+        attention_probs_dropout_prob=0.0,
+        hidden_dropout_prob=0.0,
+        **settings,
+    )
     theirs, x = library().DisentangledSelfAttention(config).eval(), torch.randn(2, 13, 8)
     mine = DeBERTa(
-        **SIZES, buckets=None if buckets < 0 else buckets, max_distance=8, share=share, norm=False,
-        c2p="c2p" in terms, p2c="p2c" in terms,
-    )  # fmt: skip
+        **SIZES,
+        buckets=None if buckets < 0 else buckets,
+        max_distance=8,
+        share=share,
+        norm=False,
+        c2p="c2p" in terms,
+        p2c="p2c" in terms,
+    )
     attention = MultiHeadAttention(8, 2, causal=False)
     with torch.no_grad():
         mine.weight.normal_()

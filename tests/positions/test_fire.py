@@ -94,11 +94,14 @@ def test_its_bias_is_absolute_so_blocks_of_queries_compute_it():
         torch.testing.assert_close(got, want)
 
 
-@pytest.mark.parametrize("build", [
-    lambda: gn.DecoderOnly(11, 16, 1, 2, position="fire", causal=False),
-    lambda: gn.EncoderOnly(11, 16, 1, 2, position="fire"),
-    lambda: gn.EncoderDecoder(11, 16, 1, 2, position="fire"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: gn.DecoderOnly(11, 16, 1, 2, position="fire", causal=False),
+        lambda: gn.EncoderOnly(11, 16, 1, 2, position="fire"),
+        lambda: gn.EncoderDecoder(11, 16, 1, 2, position="fire"),
+    ],
+)
 def test_where_tokens_ahead_are_seen_it_is_refused(build):
     with pytest.raises(gn.BadValue, match="fire is for causal attention only.*choose rope, t5 or alibi"):
         build()

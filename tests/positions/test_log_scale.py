@@ -71,9 +71,15 @@ def test_layers_without_position_are_llama4s():
     from transformers.models.llama4.modeling_llama4 import Llama4TextAttention
 
     config = Llama4TextConfig(
-        hidden_size=32, num_attention_heads=4, num_key_value_heads=2, head_dim=8, num_hidden_layers=4,
-        floor_scale=4, attn_scale=0.3, attn_temperature_tuning=True,
-    )  # fmt: skip
+        hidden_size=32,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=8,
+        num_hidden_layers=4,
+        floor_scale=4,
+        attn_scale=0.3,
+        attn_temperature_tuning=True,
+    )
     config._attn_implementation = "eager"
     torch.manual_seed(0)
     theirs, ours = Llama4TextAttention(config, 3), gn.MultiHeadAttention(32, 4, n_kv_heads=2, bias=False)

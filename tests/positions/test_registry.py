@@ -105,9 +105,10 @@ class TestSpec:
     def test_a_choice_survives_json_copies_and_pickles(self):
         spec = gn.positions.get("rope", base=5e5, pairing="interleaved")
         for again in (
-            gn.positions.get(**json.loads(json.dumps(spec.to_dict()))), copy.deepcopy(spec),
+            gn.positions.get(**json.loads(json.dumps(spec.to_dict()))),
+            copy.deepcopy(spec),
             pickle.loads(pickle.dumps(spec)),
-        ):  # fmt: skip
+        ):
             assert again == spec
 
     def test_a_choice_cannot_be_changed_behind_its_back(self):
@@ -290,9 +291,13 @@ def test_positions_may_be_a_tensor_a_list_or_an_array(name, form):
     layer = gn.positions.get(name).build(d_model=16, d_head=8, n_heads=2, max_positions=32)
     x = torch.randn(2, 3, 16) if layer.acts == "input" else torch.randn(2, 4, 3, 8)
     forms = {
-        "tensor": torch.tensor([[5, 6, 7]]), "int32": torch.tensor([5, 6, 7], dtype=torch.int32),
-        "rows": [[5, 6, 7]] * 2, "list": [5, 6, 7], "array": np.array([5, 6, 7]), "layout": Layout.placed([5, 6, 7]),
-    }  # fmt: skip
+        "tensor": torch.tensor([[5, 6, 7]]),
+        "int32": torch.tensor([5, 6, 7], dtype=torch.int32),
+        "rows": [[5, 6, 7]] * 2,
+        "list": [5, 6, 7],
+        "array": np.array([5, 6, 7]),
+        "layout": Layout.placed([5, 6, 7]),
+    }
     axis = 1 if layer.acts == "input" else 2
     longer = torch.cat([torch.zeros_like(x), torch.zeros_like(x).narrow(axis, 0, 2), x], axis)  # x at 5, 6 and 7
     assert torch.allclose(layer(x, forms[form]), layer(longer).narrow(axis, 5, 3), atol=1e-6)

@@ -145,9 +145,11 @@ def test_half_precision_is_rounded_once_at_the_end(dtype, ulp):
 def test_it_is_the_rotation_of_llama_in_transformers():
     llama = pytest.importorskip("transformers.models.llama.modeling_llama")
     config = llama.LlamaConfig(
-        hidden_size=64, num_attention_heads=2, num_key_value_heads=1,
+        hidden_size=64,
+        num_attention_heads=2,
+        num_key_value_heads=1,
         rope_parameters={"rope_type": "default", "rope_theta": 5e5},
-    )  # fmt: skip
+    )
     q, k = torch.randn(2, 2, 7, 32), torch.randn(2, 1, 7, 32)
     ids = torch.tensor([[0, 1, 2, 3, 4, 5, 6], [40, 41, 3, 4, 900, 901, 2]])
     cos, sin = llama.LlamaRotaryEmbedding(config)(q, ids)
@@ -161,9 +163,10 @@ def test_it_is_the_partial_rotation_of_gpt_neox_in_transformers():
     neox = pytest.importorskip("transformers.models.gpt_neox.modeling_gpt_neox")
     q, k = torch.randn(1, 2, 9, 16), torch.randn(1, 2, 9, 16)
     config = neox.GPTNeoXConfig(
-        hidden_size=32, num_attention_heads=2,
+        hidden_size=32,
+        num_attention_heads=2,
         rope_parameters={"rope_type": "default", "rope_theta": 10_000.0, "partial_rotary_factor": 0.25},
-    )  # fmt: skip
+    )
     cos, sin = neox.GPTNeoXRotaryEmbedding(config)(q, torch.arange(9)[None])
     want_q, want_k = neox.apply_rotary_pos_emb(q, k, cos, sin)
     got_q, got_k = RoPE(16, fraction=0.25).apply(q, k)

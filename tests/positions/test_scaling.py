@@ -21,11 +21,18 @@ from gnomon.positions.scaling import (
     YaRN,
     plain_frequencies,
     scaling,
-)  # fmt: skip
+)
 
-EACH = [Linear(4.0), NTK(4.0), YaRN(4.0, 64), Llama3(8.0, 64), YaRN(16.0, 64, truncate=False, beta_fast=8.0),
-        DynamicNTK(2.0, 64), LongRoPE(4.0, 64, [1.0] * 8, [2.0] * 4 + [8.0] * 4),
-        Proportional(2.0, 0.5)]  # fmt: skip
+EACH = [
+    Linear(4.0),
+    NTK(4.0),
+    YaRN(4.0, 64),
+    Llama3(8.0, 64),
+    YaRN(16.0, 64, truncate=False, beta_fast=8.0),
+    DynamicNTK(2.0, 64),
+    LongRoPE(4.0, 64, [1.0] * 8, [2.0] * 4 + [8.0] * 4),
+    Proportional(2.0, 0.5),
+]
 each = pytest.mark.parametrize("method", EACH, ids=repr)
 
 
@@ -111,17 +118,26 @@ def test_llama3_is_the_papers_form_of_yarn_with_other_ends():
 
 @pytest.mark.parametrize(
     "method",
-    [Linear(4.0), YaRN(4.0, 64), YaRN(8.0, 32, truncate=False), YaRN(16.0, 64, mscale=1.0, mscale_all_dim=0.8),
-     YaRN(4.0, 64, attention_factor=0.7, beta_fast=16.0, beta_slow=2.0), Llama3(8.0, 64)], ids=repr,
-)  # fmt: skip
+    [
+        Linear(4.0),
+        YaRN(4.0, 64),
+        YaRN(8.0, 32, truncate=False),
+        YaRN(16.0, 64, mscale=1.0, mscale_all_dim=0.8),
+        YaRN(4.0, 64, attention_factor=0.7, beta_fast=16.0, beta_slow=2.0),
+        Llama3(8.0, 64),
+    ],
+    ids=repr,
+)
 def test_hugging_faces_library_computes_the_same_from_what_is_exported(method):
     from transformers import LlamaConfig
     from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
     config = LlamaConfig(
-        hidden_size=32, num_attention_heads=2, max_position_embeddings=int(64 * method.factor),
+        hidden_size=32,
+        num_attention_heads=2,
+        max_position_embeddings=int(64 * method.factor),
         rope_parameters={**method.to_hf(), "rope_theta": 1e4},
-    )  # fmt: skip
+    )
     theta, magnitude = ROPE_INIT_FUNCTIONS[method.to_hf()["rope_type"]](config, "cpu")
     assert method.frequencies(1e4, 16) == pytest.approx(theta.tolist(), rel=1e-6)
     assert method.magnitude == pytest.approx(magnitude)
@@ -162,17 +178,20 @@ def test_applied_to_ones_own_queries_a_text_has_one_table_too(method):
 
 @pytest.mark.parametrize("length", [40, 64, 65, 200])
 @pytest.mark.parametrize(
-    "method", [DynamicNTK(3.0, 64), LongRoPE(4.0, 64, [1.0 + i / 8 for i in range(8)], [2.0 + i for i in range(8)])],
+    "method",
+    [DynamicNTK(3.0, 64), LongRoPE(4.0, 64, [1.0 + i / 8 for i in range(8)], [2.0 + i for i in range(8)])],
     ids=["dynamic", "longrope"],
-)  # fmt: skip
+)
 def test_by_length_too_hugging_faces_library_computes_the_same(method, length):
     from transformers import LlamaConfig
     from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
     config = LlamaConfig(
-        hidden_size=32, num_attention_heads=2, max_position_embeddings=64 if method.kind == "dynamic" else 256,
+        hidden_size=32,
+        num_attention_heads=2,
+        max_position_embeddings=64 if method.kind == "dynamic" else 256,
         rope_parameters={**method.to_hf(), "rope_theta": 1e4},
-    )  # fmt: skip
+    )
     theta, magnitude = ROPE_INIT_FUNCTIONS[method.kind](config, "cpu", seq_len=length)
     got = method.frequencies_at(torch.tensor([length]), 1e4, 16)[0]
     assert got.tolist() == pytest.approx(theta.tolist(), rel=1e-5)

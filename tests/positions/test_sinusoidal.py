@@ -115,14 +115,14 @@ def test_both_channels_of_a_pair_turn_at_one_frequency():
 @pytest.mark.parametrize(
     ("table", "row"),
     [  # three published layouts at width 8, position 2; the third divides by d/2 - 1
-        ("interleaved",
-         [0.90929743, -0.41614684, 0.19866933, 0.98006658, 0.01999867, 0.99980001, 0.002, 0.999998]),
-        ("concatenated",
-         [0.90929743, 0.19866933, 0.01999867, 0.002, -0.41614684, 0.98006658, 0.99980001, 0.999998]),
-        ("tensor2tensor",
-         [0.90929743, 0.09269850, 0.00430886, 0.0002, -0.41614684, 0.99569422, 0.99999072, 0.99999998]),
+        ("interleaved", [0.90929743, -0.41614684, 0.19866933, 0.98006658, 0.01999867, 0.99980001, 0.002, 0.999998]),
+        ("concatenated", [0.90929743, 0.19866933, 0.01999867, 0.002, -0.41614684, 0.98006658, 0.99980001, 0.999998]),
+        (
+            "tensor2tensor",
+            [0.90929743, 0.09269850, 0.00430886, 0.0002, -0.41614684, 0.99569422, 0.99999072, 0.99999998],
+        ),
     ],
-)  # fmt: skip
+)
 def test_three_tables_are_three_tables(table, row):
     np.testing.assert_allclose(sinusoidal_table(3, 8, table=table)[2], row, atol=6e-9)
 

@@ -81,8 +81,11 @@ def test_words_are_single_tokens_digits_too_and_anything_can_still_be_read():
     kind = NumbersKind("digits", "es")
     tokenizer = Tokenizer.bpe(kind.texts(), 1024)
     assert [tokenizer.decode([i]) for i in tokenizer.encode("doscientos cuarenta y uno")] == [
-        "doscientos", " cuarenta", " y", " uno",
-    ]  # fmt: skip
+        "doscientos",
+        " cuarenta",
+        " y",
+        " uno",
+    ]
     assert len(tokenizer.encode("999999")) == 6
     assert tokenizer.decode(tokenizer.encode("twelfty-ß")) == "twelfty-ß"
 

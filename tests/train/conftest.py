@@ -64,9 +64,17 @@ def config() -> Callable[..., TrainConfig]:
 
     def config(**changes: Any) -> TrainConfig:
         short: dict[str, Any] = {
-            "steps": 12, "batch_size": 2, "length": 8, "lr": 1e-2, "warmup": 3, "log_every": 1, "eval_windows": 4,
-            "eval_every": None, "save_every": None, "sample_every": None,
-        }  # fmt: skip
+            "steps": 12,
+            "batch_size": 2,
+            "length": 8,
+            "lr": 1e-2,
+            "warmup": 3,
+            "log_every": 1,
+            "eval_windows": 4,
+            "eval_every": None,
+            "save_every": None,
+            "sample_every": None,
+        }
         return TrainConfig(**(short | changes))
 
     return config

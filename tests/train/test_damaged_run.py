@@ -50,11 +50,25 @@ def test_an_optimizer_of_another_model_is_refused(text, build, config, tmp_path)
 
 
 DAMAGE = [
-    {"step": None}, {"step": "1"}, {"step": True}, {"step": 1.0}, {"data": 3}, {"origin": []}, {"more": 1},
-    {"config": []}, {"config": {"stepz": 1}}, {"config": {"steps": 0}}, {"config": {"seed": 0.5}},
-    {"config": {"steps": "6"}}, {"config": {"lr": None}}, {"config": {"lr": 10**400}}, {"config": {"steps": 2**50}},
-    {"config": {"seed": 2**64}}, {"config": {"dtype": []}}, {"config": {"clip": "none"}},
-]  # fmt: skip
+    {"step": None},
+    {"step": "1"},
+    {"step": True},
+    {"step": 1.0},
+    {"data": 3},
+    {"origin": []},
+    {"more": 1},
+    {"config": []},
+    {"config": {"stepz": 1}},
+    {"config": {"steps": 0}},
+    {"config": {"seed": 0.5}},
+    {"config": {"steps": "6"}},
+    {"config": {"lr": None}},
+    {"config": {"lr": 10**400}},
+    {"config": {"steps": 2**50}},
+    {"config": {"seed": 2**64}},
+    {"config": {"dtype": []}},
+    {"config": {"clip": "none"}},
+]
 
 
 @pytest.fixture(scope="module")
@@ -140,8 +154,9 @@ def test_a_setting_that_a_state_does_not_have_is_no_default(trained):
 
 LOGGED = ANYTHING.map(json.dumps) | st.builds(
     lambda key, value: json.dumps({"step": 1, key: value}),
-    st.sampled_from(["step", "loss", "valid_loss", "lr", "samples", "more"]), ANYTHING,
-)  # fmt: skip
+    st.sampled_from(["step", "loss", "valid_loss", "lr", "samples", "more"]),
+    ANYTHING,
+)
 
 
 @pytest.mark.slow

@@ -43,8 +43,15 @@ def test_a_row_of_four_has_three_targets_and_none_from_the_next_row():
 @given(st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=4), min_size=1, max_size=3), st.data())
 def test_every_token_of_a_packed_document_but_its_first_is_a_target_once(lengths, data):
     at = Layout.packed(lengths)
-    ids = torch.tensor(data.draw(st.lists(st.lists(st.integers(0, V - 1), min_size=at.shape[1], max_size=at.shape[1]),
-                                          min_size=len(lengths), max_size=len(lengths))))  # fmt: skip
+    ids = torch.tensor(
+        data.draw(
+            st.lists(
+                st.lists(st.integers(0, V - 1), min_size=at.shape[1], max_size=at.shape[1]),
+                min_size=len(lengths),
+                max_size=len(lengths),
+            )
+        )
+    )
     expected = torch.full_like(ids, IGNORE)
     for b, row in enumerate(lengths):
         start = 0

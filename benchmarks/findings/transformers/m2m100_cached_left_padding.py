@@ -5,8 +5,11 @@ import transformers as hf
 from torch.nn.functional import pad
 
 sizes = {"vocab_size": 64, "d_model": 32, "init_std": 0.3}
-sizes |= {f"{end}coder_{what}": n for end in ("en", "de")
-          for what, n in (("layers", 2), ("attention_heads", 2), ("ffn_dim", 64))}  # fmt: skip
+sizes |= {
+    f"{end}coder_{what}": n
+    for end in ("en", "de")
+    for what, n in (("layers", 2), ("attention_heads", 2), ("ffn_dim", 64))
+}
 for name, kind, config in (
     ("M2M100", hf.M2M100ForConditionalGeneration, hf.M2M100Config(**sizes)),
     ("NLLB-MoE", hf.NllbMoeForConditionalGeneration, hf.NllbMoeConfig(**sizes, num_experts=2)),

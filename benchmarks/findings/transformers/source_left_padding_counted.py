@@ -4,8 +4,11 @@ import torch
 import transformers as hf
 
 sizes = {"vocab_size": 64, "d_model": 32, "init_std": 0.3, "pad_token_id": 0, "decoder_start_token_id": 2}
-sizes |= {f"{end}coder_{what}": n for end in ("en", "de")
-          for what, n in (("layers", 2), ("attention_heads", 4), ("ffn_dim", 64))}  # fmt: skip
+sizes |= {
+    f"{end}coder_{what}": n
+    for end in ("en", "de")
+    for what, n in (("layers", 2), ("attention_heads", 4), ("ffn_dim", 64))
+}
 models = {
     "mbart": (hf.MBartForConditionalGeneration, hf.MBartConfig),
     "pegasus": (hf.PegasusForConditionalGeneration, hf.PegasusConfig),

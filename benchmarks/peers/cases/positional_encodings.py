@@ -14,8 +14,12 @@ def _case(kind: Callable[[int], object], channels: int) -> Case:
 CASES: Mapping[str, Case] = {
     f"{kind.__name__}, {channels} channels": _case(kind, channels)
     for kind in (
-        peer.PositionalEncoding1D, peer.PositionalEncoding2D, peer.PositionalEncoding3D,
-        peer.PositionalEncodingPermute1D, peer.PositionalEncodingPermute2D, peer.PositionalEncodingPermute3D,
+        peer.PositionalEncoding1D,
+        peer.PositionalEncoding2D,
+        peer.PositionalEncoding3D,
+        peer.PositionalEncodingPermute1D,
+        peer.PositionalEncodingPermute2D,
+        peer.PositionalEncodingPermute3D,
     )
     for channels in (24, 10)
-}  # fmt: skip
+}

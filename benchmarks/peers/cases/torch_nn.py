@@ -46,12 +46,14 @@ def _pair(options: Mapping[str, Any]) -> Case:
 
 CASES: Mapping[str, Case] = {
     **{f"encoder: {name}": _encoder(options, True, False, False) for name, options in OPTIONS.items()},
-    **{f"encoder, no nested tensors: {name}": _encoder(OPTIONS[name], False, False, False)
-       for name in ("norms last", "norms first")},
+    **{
+        f"encoder, no nested tensors: {name}": _encoder(OPTIONS[name], False, False, False)
+        for name in ("norms last", "norms first")
+    },
     **{f"causal encoder: {name}": _encoder(options, True, True, False) for name, options in OPTIONS.items()},
     "causal encoder: norms last, told is_causal": _encoder({}, True, True, True),
     "causal encoder: norms first, told is_causal": _encoder({"norm_first": True}, True, True, True),
     **{f"decoder: {name}": _decoder(options, False) for name, options in OPTIONS.items()},
     "decoder: norms last, told is_causal": _decoder({}, True),
     **{f"encoder-decoder: {name}": _pair(options) for name, options in OPTIONS.items()},
-}  # fmt: skip
+}

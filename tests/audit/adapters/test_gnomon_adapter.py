@@ -94,14 +94,20 @@ def test_the_loss_is_that_of_training():
         ({"position": "none"}, 64, False, "kept", None),
         (
             {"position": {"name": "rope", "scaling": {"kind": "yarn", "factor": 4.0, "original_length": 16}}},
-            16, False, "kept", None,
+            16,
+            False,
+            "kept",
+            None,
         ),
         (
             {"position": {"name": "rope", "scaling": {"kind": "dynamic", "factor": 4.0, "original_length": 16}}},
-            16, False, "unknown", None,
+            16,
+            False,
+            "unknown",
+            None,
         ),
     ],
-)  # fmt: skip
+)
 def test_what_an_encoding_promises_is_known(settings, limit, ends, shift, window):
     t = target(decoder(**settings))
     assert (t.limit, t.table_ends, t.shift, t.window) == (limit, ends, shift, window)

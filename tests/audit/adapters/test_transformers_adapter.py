@@ -35,12 +35,17 @@ def no_gradients():
 @pytest.mark.parametrize(
     ("cls", "settings"),
     [
-        ("LlamaForCausalLM", GROUPED), ("BloomForCausalLM", BLOOM), ("OPTForCausalLM", {**SIZES, "ffn_dim": 48}),
-        ("Gemma3ForCausalLM", {**GROUPED, "head_dim": 8, "sliding_window": 5}), (BERT, SIZES),
-        ("RobertaForMaskedLM", LATE), ("T5ForConditionalGeneration", T5), ("BartForConditionalGeneration", PAIR),
+        ("LlamaForCausalLM", GROUPED),
+        ("BloomForCausalLM", BLOOM),
+        ("OPTForCausalLM", {**SIZES, "ffn_dim": 48}),
+        ("Gemma3ForCausalLM", {**GROUPED, "head_dim": 8, "sliding_window": 5}),
+        (BERT, SIZES),
+        ("RobertaForMaskedLM", LATE),
+        ("T5ForConditionalGeneration", T5),
+        ("BartForConditionalGeneration", PAIR),
         ("GPT2LMHeadModel", GPT2),
     ],
-)  # fmt: skip
+)
 def test_no_law_accuses_these_models(cls, settings):
     more = {"word_embed_proj_dim": D} if cls.startswith("OPT") else {}
     assert gn.audit(tiny(cls, **settings, **more)).failed == ()
@@ -53,8 +58,13 @@ def test_no_law_accuses_these_models(cls, settings):
         ("LlamaModel", GROUPED, "decoder-only", 64, False, "kept", None),
         ("LlamaForCausalLM", GROUPED | rope("dynamic", factor=2.0), "decoder-only", 64, False, "unknown", None),
         (
-            "LlamaForCausalLM", GROUPED | rope("yarn", factor=4.0, original_max_position_embeddings=16),
-            "decoder-only", 16, False, "kept", None,
+            "LlamaForCausalLM",
+            GROUPED | rope("yarn", factor=4.0, original_max_position_embeddings=16),
+            "decoder-only",
+            16,
+            False,
+            "kept",
+            None,
         ),
         ("MistralForCausalLM", {**GROUPED, "sliding_window": 5}, "decoder-only", 64, False, "kept", 5),
         ("MistralForCausalLM", {**GROUPED, "sliding_window": None}, "decoder-only", 64, False, "kept", None),
@@ -73,7 +83,7 @@ def test_no_law_accuses_these_models(cls, settings):
         ("T5ForConditionalGeneration", T5, "encoder-decoder", None, False, "unknown", None),
         ("BartForConditionalGeneration", PAIR, "encoder-decoder", 64, True, "changed", None),
     ],
-)  # fmt: skip
+)
 def test_what_a_config_says_is_known(cls, settings, architecture, limit, ends, shift, window):
     t = tiny(cls, **settings)
     assert (t.architecture, t.limit, t.table_ends, t.shift, t.window) == (architecture, limit, ends, shift, window)
@@ -89,10 +99,13 @@ def test_a_target_is_chosen_by_the_library_of_a_base_class():
 @pytest.mark.parametrize(
     ("cls", "settings"),
     [
-        ("LlamaForCausalLM", GROUPED), ("RobertaForMaskedLM", LATE), ("MPNetForMaskedLM", MPNET),
-        ("IBertForMaskedLM", LATE), ("YosoForMaskedLM", SIZES),
+        ("LlamaForCausalLM", GROUPED),
+        ("RobertaForMaskedLM", LATE),
+        ("MPNetForMaskedLM", MPNET),
+        ("IBertForMaskedLM", LATE),
+        ("YosoForMaskedLM", SIZES),
     ],
-)  # fmt: skip
+)
 def test_positions_count_from_0(cls, settings):
     t = tiny(cls, **settings)
     ids = t.ids(2, 5)
@@ -139,11 +152,13 @@ def test_an_embedding_that_gives_more_than_vectors_is_not_looked_into():
 @pytest.mark.parametrize(
     ("cls", "settings"),
     [
-        ("MPNetForMaskedLM", MPNET), ("IBertForMaskedLM", LATE), ("MptForCausalLM", MPT),
+        ("MPNetForMaskedLM", MPNET),
+        ("IBertForMaskedLM", LATE),
+        ("MptForCausalLM", MPT),
         ("BigBirdForMaskedLM", {**SIZES, "attention_type": "original_full"}),
         ("SqueezeBertForMaskedLM", {**SIZES, "embedding_size": D, "q_groups": 2, "k_groups": 2, "v_groups": 2}),
     ],
-)  # fmt: skip
+)
 def test_positions_padding_and_ends_of_these_are_not_accused(cls, settings):
     assert (
         gn.audit(
@@ -204,13 +219,20 @@ def test_the_loss_is_of_each_token_given_those_before(cls, settings):
 @pytest.mark.parametrize(
     "settings",
     [
-        {}, rope("linear", factor=4.0), rope("yarn", factor=4.0, original_max_position_embeddings=16),
+        {},
+        rope("linear", factor=4.0),
+        rope("yarn", factor=4.0, original_max_position_embeddings=16),
         rope("llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32),
         {**rope("dynamic", factor=2.0), "max_position_embeddings": 16},
-        rope("longrope", short_factor=[1.0, 1.1, 1.2, 1.4], long_factor=[1.0, 2.0, 4.0, 8.0], attention_factor=1.2,
-             original_max_position_embeddings=16),
+        rope(
+            "longrope",
+            short_factor=[1.0, 1.1, 1.2, 1.4],
+            long_factor=[1.0, 2.0, 4.0, 8.0],
+            attention_factor=1.2,
+            original_max_position_embeddings=16,
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_table_is_the_promised_one(settings, length):
     got, want = tiny("LlamaForCausalLM", **GROUPED | settings).angles(length)
     assert torch.allclose(got, want, atol=1e-4)

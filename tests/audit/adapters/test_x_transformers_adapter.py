@@ -99,8 +99,11 @@ def test_a_decoder_without_a_mask_of_the_future_is_called_so():
 
 def test_an_encoder_decoder_is_told_its_source():
     torch.manual_seed(0)
-    sizes = {f"{end}_{name}": n for end in ("enc", "dec") for name, n in
-             (("num_tokens", 29), ("max_seq_len", 64), ("depth", 1), ("heads", 2), ("attn_dim_head", 8))}  # fmt: skip
+    sizes = {
+        f"{end}_{name}": n
+        for end in ("enc", "dec")
+        for name, n in (("num_tokens", 29), ("max_seq_len", 64), ("depth", 1), ("heads", 2), ("attn_dim_head", 8))
+    }
     model = XTransformer(dim=16, enc_verbose=False, dec_verbose=False, **sizes).eval()
     t = target(model)
     assert isinstance(t, XTransformers)

@@ -141,4 +141,4 @@ __all__ = [
     "model",
     "story_of",
     "together",
-]  # fmt: skip
+]

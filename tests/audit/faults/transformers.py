@@ -31,25 +31,53 @@ from gnomon.shapes import Bool, Float, Int
 
 VOCAB, D, LAYERS, HEADS = 64, 32, 2, 4
 SIZES = {
-    "vocab_size": VOCAB, "hidden_size": D, "intermediate_size": 48, "num_hidden_layers": LAYERS,
-    "num_attention_heads": HEADS, "max_position_embeddings": 64, "pad_token_id": 0, "bos_token_id": 1,
+    "vocab_size": VOCAB,
+    "hidden_size": D,
+    "intermediate_size": 48,
+    "num_hidden_layers": LAYERS,
+    "num_attention_heads": HEADS,
+    "max_position_embeddings": 64,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
     "eos_token_id": 2,
-}  # fmt: skip
+}
 GROUPED = SIZES | {"num_key_value_heads": 2}
 GPT2 = {
-    "vocab_size": VOCAB, "n_embd": D, "n_layer": LAYERS, "n_head": HEADS, "n_positions": 32, "bos_token_id": 1,
+    "vocab_size": VOCAB,
+    "n_embd": D,
+    "n_layer": LAYERS,
+    "n_head": HEADS,
+    "n_positions": 32,
+    "bos_token_id": 1,
     "eos_token_id": 2,
-}  # fmt: skip
+}
 PAIR = {
-    "vocab_size": VOCAB, "d_model": D, "encoder_layers": LAYERS, "decoder_layers": LAYERS,
-    "encoder_attention_heads": HEADS, "decoder_attention_heads": HEADS, "encoder_ffn_dim": 48, "decoder_ffn_dim": 48,
-    "max_position_embeddings": 64, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
-    "decoder_start_token_id": 2, "forced_eos_token_id": None,
-}  # fmt: skip
+    "vocab_size": VOCAB,
+    "d_model": D,
+    "encoder_layers": LAYERS,
+    "decoder_layers": LAYERS,
+    "encoder_attention_heads": HEADS,
+    "decoder_attention_heads": HEADS,
+    "encoder_ffn_dim": 48,
+    "decoder_ffn_dim": 48,
+    "max_position_embeddings": 64,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "decoder_start_token_id": 2,
+    "forced_eos_token_id": None,
+}
 T5 = {
-    "vocab_size": VOCAB, "d_model": D, "d_ff": 48, "num_layers": LAYERS, "num_heads": HEADS, "d_kv": 8,
-    "relative_attention_num_buckets": 8, "relative_attention_max_distance": 20, "decoder_start_token_id": 0,
-}  # fmt: skip
+    "vocab_size": VOCAB,
+    "d_model": D,
+    "d_ff": 48,
+    "num_layers": LAYERS,
+    "num_heads": HEADS,
+    "d_kv": 8,
+    "relative_attention_num_buckets": 8,
+    "relative_attention_max_distance": 20,
+    "decoder_start_token_id": 0,
+}
 YARN = {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 16}
 
 

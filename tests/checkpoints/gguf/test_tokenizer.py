@@ -71,9 +71,7 @@ def pieces() -> gn.Tokenizer:
     return gn.Tokenizer(SentencePiece(vocab).core().to_str())
 
 
-KINDS = {
-    "bytes": gn.Tokenizer.bytes, "bpe": vocabulary, "digits": lambda: digits_apart(vocabulary()), "pieces": pieces
-}  # fmt: skip
+KINDS = {"bytes": gn.Tokenizer.bytes, "bpe": vocabulary, "digits": lambda: digits_apart(vocabulary()), "pieces": pieces}
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -266,10 +266,13 @@ SCALED = {
     "dynamic": {"factor": 2.0},
     "yarn": {"factor": 4.0, "original_max_position_embeddings": 16, "attention_factor": 1.1, "beta_fast": 20.0},
     "llama3": {
-        "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 32,
+        "factor": 8.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 32,
     },
     "proportional": {"factor": 2.0, "partial_rotary_factor": 0.5},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("word", ["type", "rope_type"])

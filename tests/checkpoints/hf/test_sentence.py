@@ -66,9 +66,15 @@ def by_hand(body, folder, texts, mode, dense, unit):
     return torch.from_numpy(np.stack(found))
 
 
-@pytest.mark.parametrize(("mode", "dense", "unit"), [
-    ("mean_tokens", False, True), ("cls_token", True, True), ("mean_tokens", True, False), ("cls_token", False, False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("mode", "dense", "unit"),
+    [
+        ("mean_tokens", False, True),
+        ("cls_token", True, True),
+        ("mean_tokens", True, False),
+        ("cls_token", False, False),
+    ],
+)
 @pytest.mark.parametrize("one", BODIES, ids=str)
 def test_a_text_has_the_vector_that_the_modules_give(tmp_path, one, mode, dense, unit):
     torch.manual_seed(2)
@@ -95,17 +101,27 @@ def test_a_prompt_is_put_before_each_text(tmp_path):
         sentence_vectors(ours, TEXTS, prompt="qery")
 
 
-@pytest.mark.parametrize(("file", "data", "said"), [
-    ("modules.json", [module(0, "Transformer", ""), module(1, "Pooling", "1_Pooling"), module(2, "WordWeights", "2")],
-     "WordWeights"),
-    ("modules.json", [module(0, "Transformer", ""), module(1, "Pooling", "../1_Pooling")], "outside of it"),
-    ("modules.json", {"a": 1}, "no list of modules"),
-    ("1_Pooling/config.json", {"pooling_mode_max_tokens": True}, "ways of pooling"),
-    ("1_Pooling/config.json", {"pooling_mode_mean_tokens": True, "include_prompt": False}, "include_prompt is false"),
-    ("sentence_bert_config.json", {"do_lower_case": True}, "do_lower_case"),
-    ("config_sentence_transformers.json", {"prompts": {}, "default_prompt_name": "query"}, "default_prompt_name"),
-    ("2_Dense/config.json", {"out_features": 3, "activation_function": "x.Sigmoid"}, "Tanh"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("file", "data", "said"),
+    [
+        (
+            "modules.json",
+            [module(0, "Transformer", ""), module(1, "Pooling", "1_Pooling"), module(2, "WordWeights", "2")],
+            "WordWeights",
+        ),
+        ("modules.json", [module(0, "Transformer", ""), module(1, "Pooling", "../1_Pooling")], "outside of it"),
+        ("modules.json", {"a": 1}, "no list of modules"),
+        ("1_Pooling/config.json", {"pooling_mode_max_tokens": True}, "ways of pooling"),
+        (
+            "1_Pooling/config.json",
+            {"pooling_mode_mean_tokens": True, "include_prompt": False},
+            "include_prompt is false",
+        ),
+        ("sentence_bert_config.json", {"do_lower_case": True}, "do_lower_case"),
+        ("config_sentence_transformers.json", {"prompts": {}, "default_prompt_name": "query"}, "default_prompt_name"),
+        ("2_Dense/config.json", {"out_features": 3, "activation_function": "x.Sigmoid"}, "Tanh"),
+    ],
+)
 def test_what_would_make_other_vectors_is_refused(tmp_path, file, data, said):
     folder_of(BODIES[2], tmp_path, "mean_tokens", True, False)
     (tmp_path / file).write_text(json.dumps(data))

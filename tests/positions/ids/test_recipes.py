@@ -155,13 +155,22 @@ def test_what_is_drawn_in_training_changes_nothing_in_reading(text):
 
 
 AT_ONCE = [
-    "packed = separate", "left padding changes nothing", "interior padding changes nothing",
-    "right padding changes nothing", "influence = visibility", "garbage in masked slots",
-]  # fmt: skip
+    "packed = separate",
+    "left padding changes nothing",
+    "interior padding changes nothing",
+    "right padding changes nothing",
+    "influence = visibility",
+    "garbage in masked slots",
+]
 STEP_BY_STEP = [
-    "cached = full", "chunks = whole", "crop = never read", "reorder = rerun", "causality",
-    "padded rows decode at their own places", "packed rows and rows with gaps decode in place",
-]  # fmt: skip
+    "cached = full",
+    "chunks = whole",
+    "crop = never read",
+    "reorder = rerun",
+    "causality",
+    "padded rows decode at their own places",
+    "packed rows and rows with gaps decode in place",
+]
 
 
 @pytest.mark.parametrize(
