@@ -59,7 +59,7 @@ def test_a_step_that_is_skipped_changes_nothing_and_the_run_goes_on_bit_for_bit(
 
 def test_too_many_skipped_steps_in_a_row_stop_the_run(text, build, config, tmp_path, monkeypatch):
     break_steps(monkeypatch, *range(1, 40))
-    ran = config(steps=40, on_bad_step="skip", save_every=1)
+    ran = config(steps=40, on_bad_step="skip")
     with pytest.raises(NotFinite, match=f"stopped at step {MOST} for the {MOST}th time in a row"):
         train(build(), text.task(ran), ran, tmp_path / "run", quiet=True)
 

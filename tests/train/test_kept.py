@@ -110,6 +110,25 @@ def test_batches_made_ahead_are_the_same(text, build, config, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="forks and kills as Unix does")
+def test_a_killed_run_leaves_no_lock_with_those_who_made_its_batches(text, build, config, tmp_path, monkeypatch):
+    ran, original = config(steps=6, workers=2, save_every=1), Run.step
+
+    def step(self, number, *stop):
+        if number == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return original(self, number, *stop)
+
+    if (child := os.fork()) == 0:
+        torch.set_num_threads(1)
+        monkeypatch.setattr(Run, "step", step)
+        train(build(), text.task(ran), ran, tmp_path / "run", quiet=True)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    assert resume(tmp_path / "run", text.task(ran), changes={"workers": 0}, quiet=True).steps == 6
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="forks and kills as Unix does")
 def test_a_run_stopped_at_twenty_random_moments_is_the_uninterrupted_run(text, build, config, tmp_path):
     """kill -9 and SIGTERM in turn, with and without processes that make batches, in steps, accumulation and saves."""
     often = {"eval_every": 20, "save_every": 2, "keep": 2, "keep_best": True, "ema": 0.9}
@@ -121,31 +140,37 @@ def test_a_run_stopped_at_twenty_random_moments_is_the_uninterrupted_run(text, b
         else:
             train(build(dropout=0.1), text.task(ran), ran, folder, quiet=True)
 
-    def stopped(folder: Path, workers: int, number: int | None, seconds: float) -> bool:
-        """Whether the run went on in a process that got this signal after so many seconds."""
+    def stopped(folder: Path, workers: int, number: int | None, drawn: random.Random) -> int:
+        """Let a process go on with the run until it has got somewhat further, then send it this signal; its code."""
+        log = folder / "metrics.jsonl"
+        saved = read_state(folder).step if (folder / "model.safetensors").exists() else 0
         if (child := os.fork()) == 0:
             try:
                 torch.set_num_threads(1)  # the parent's other threads have not come along
                 work(folder, workers)
                 os._exit(0)
             except BaseException as error:
-                os._exit(0 if isinstance(error, KeyboardInterrupt) else 1)
+                os._exit(3 if isinstance(error, KeyboardInterrupt) else 1)
         if number is not None:
-            time.sleep(seconds)
+            goal, until = saved + drawn.randint(0, 6), time.monotonic() + 60
+            while (log.read_bytes().count(b"\n") if log.exists() else 0) < goal and time.monotonic() < until:
+                time.sleep(0.001)
+            time.sleep(drawn.uniform(0, 0.02))
             os.kill(child, number)
-        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        assert status in (0, -signal.SIGKILL, -signal.SIGTERM)  # the last: before it could be asked
-        return status != 0
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
-    assert not stopped(tmp_path / "whole", 0, None, 0)
+    drawn, steps = random.Random(0), set()
+    assert stopped(tmp_path / "whole", 0, None, drawn) == 0
     for folder, workers in ((tmp_path / "here", 0), (tmp_path / "ahead", 2)):
-        drawn = random.Random(workers)
         for n in range(10):
-            stopped(folder, workers, signal.SIGKILL if n % 3 else signal.SIGTERM, drawn.uniform(0.02, 0.3))
-        assert not stopped(folder, workers, None, 0)
+            code = stopped(folder, workers, signal.SIGKILL if n % 3 else signal.SIGTERM, drawn)
+            assert code in ((-signal.SIGKILL,) if n % 3 else (3, -signal.SIGTERM))  # the last: before it could be asked
+            steps.add(read_state(folder).step if (folder / "model.safetensors").exists() else -1)
+        assert stopped(folder, workers, None, drawn) == 0
         for part in ("", "average", "best", "checkpoints/step-58"):
             assert weights(folder / part).equal(weights(tmp_path / "whole" / part))
         assert read_state(folder).best == read_state(tmp_path / "whole").best
         ours, theirs = (read_metrics(path / "metrics.jsonl") for path in (folder, tmp_path / "whole"))
         losses = [[(line["step"], line["loss"]) for line in lines if "loss" in line] for lines in (ours, theirs)]
         assert losses[0] == losses[1]
+    assert len(steps) > 5
