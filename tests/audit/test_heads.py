@@ -51,7 +51,9 @@ def test_the_base_and_the_number_of_heads_do_not_matter():
 
 
 FUSED = {
-    "self.q, self.k, self.v = (nn.Linear(d_model, d_model, bias=False) for _ in range(3))": "self.qkv = nn.Linear(d_model, 3 * d_model)",
+    "self.q, self.k, self.v = (nn.Linear(d_model, d_model, bias=False) for _ in range(3))": (
+        "self.qkv = nn.Linear(d_model, 3 * d_model)"
+    ),
     MADE: "q, k, v = map(self.heads, self.qkv(x).chunk(3, -1))",
 }
 
@@ -108,9 +110,10 @@ def test_one_head_and_coarse_dtypes_cannot_show_it():
 
 def test_a_norm_of_queries_over_the_whole_width_is_not_accused():
     """As in OLMo 2: its weight is another one in each head."""
+    drop = "self.drop = nn.Dropout(dropout)\n"
+    made = "        self.qn = nn.RMSNorm(d_model)\n        nn.init.normal_(self.qn.weight, 1)\n"
     normed = {
-        "self.drop = nn.Dropout(dropout)\n\n    def heads": "self.drop = nn.Dropout(dropout)\n        self.qn = nn.RMSNorm(d_model)\n"
-        "        nn.init.normal_(self.qn.weight, 1)\n\n    def heads",
+        f"{drop}\n    def heads": f"{drop}{made}\n    def heads",
         MADE: MADE.replace("self.heads(self.q(x))", "self.heads(self.qn(self.q(x)))"),
     }
     assert asked(ALIKE, student(normed)).verdict == "not applicable"
@@ -118,8 +121,9 @@ def test_a_norm_of_queries_over_the_whole_width_is_not_accused():
 
 def test_a_matrix_beside_queries_keys_and_values_is_not_taken_for_one_of_them():
     """Forgetting attention whose gates are made by queries and keys of their own, in a matrix as wide as W_q."""
+    drop = "self.drop = nn.Dropout(dropout)\n"
     gated = {
-        "self.drop = nn.Dropout(dropout)\n\n    def heads": "self.drop = nn.Dropout(dropout)\n        self.gates = nn.Linear(d_model, d_model)\n\n    def heads",
+        f"{drop}\n    def heads": f"{drop}        self.gates = nn.Linear(d_model, d_model)\n\n    def heads",
         SCORES: "a, b = (y.view(*x.shape[:2], 4, -1).transpose(1, 2) for y in self.gates(x).chunk(2, -1))\n"
         f"        {SCORES[:-1]} + F.logsigmoid(a @ b.mT).tril(-1).flip(-1).cumsum(-1).flip(-1))",
     }
