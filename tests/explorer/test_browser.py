@@ -6,14 +6,17 @@ Debian's chromium does; without it, or without playwright, these tests are skipp
 import re
 import shutil
 import sys
+from functools import wraps
 from pathlib import Path
 from threading import Thread
+from time import sleep
 
 import pytest
 import uvicorn
 
 import gnomon as gn
 from gnomon.explorer import Shelf, explorer, export, included
+from gnomon.explorer.questions import STORIES
 from gnomon.explorer.serve import bound
 from gnomon.glossary import LANGUAGES, numeral
 from gnomon.plots import inspect
@@ -27,7 +30,20 @@ FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
 ]
-PANELS = ("sinusoid", "rotary", "biases", "learned", "masks", "flow", "order", "generate", "space", "lab", "audit")
+PANELS = (
+    "sinusoid",
+    "rotary",
+    "biases",
+    "learned",
+    "masks",
+    "flow",
+    "order",
+    "generate",
+    "space",
+    "lab",
+    "audit",
+    "lessons",
+)
 OF_A_MODEL = {"learned", "masks", "flow", "order", "space"}
 PHONE, DESKTOP = {"width": 360, "height": 780}, {"width": 1440, "height": 900}
 
@@ -123,13 +139,37 @@ def test_numbers_in_the_page_are_the_library_s(page, address, lang):
     assert numeral(100 * best.probability, ".1f", lang) in page.locator("figure").last.inner_html()
 
 
-def test_a_model_writes_and_can_be_stopped(page, address):
+@pytest.fixture
+def slow_writing(monkeypatch):
+    """The tokens that the server has written, each a tenth of a second after the one before."""
+    written, write = [], STORIES["write"]
+
+    @wraps(write)
+    def slowly(*args, **values):
+        for step in write(*args, **values):
+            written.append(step["id"])
+            sleep(0.1)
+            yield step
+
+    monkeypatch.setitem(STORIES, "write", slowly)
+    return written
+
+
+@pytest.mark.parametrize("leave", ["stop", "close"])
+def test_nothing_is_written_for_a_reader_who_stopped_or_left(page, address, slow_writing, leave):
     page.goto(f"{address}#/generate?model=tiny-rope&length=128&lang=en")
     page.locator(".settings > button.primary").click()
     page.wait_for_selector(".tokens button:nth-child(3)")
-    page.get_by_role("button", name="Stop").click()
-    page.wait_for_selector(".settings > button.primary")
-    assert page.locator(".tokens button").count() < 128
+    if leave == "stop":
+        page.get_by_role("button", name="Stop").click()
+        page.wait_for_selector(".settings > button.primary")
+        assert page.locator(".tokens button").count() >= 3
+    else:
+        page.close()
+    sleep(0.6)
+    so_far = len(slow_writing)
+    sleep(0.6)
+    assert len(slow_writing) == so_far < 128
 
 
 def test_a_link_brings_the_same_picture_back(page, address):
@@ -205,3 +245,20 @@ def test_an_export_shows_the_recorded_model_from_a_file(page, tmp_path, monkeypa
         page.goto(f"{(folder / 'index.html').as_uri()}#/{panel}?lang=en")
         page.wait_for_selector("main figure h2")
         assert page.locator("[role=alert]").count() == 0, panel
+
+
+def test_a_lesson_is_taken_answered_and_kept_as_done(page, address):
+    page.goto(f"{address}#/lessons?lang=es")
+    page.get_by_role("button", name="Empezar: Relojes: la tabla sinusoidal").click()
+    page.wait_for_selector("aside")
+    assert "#/sinusoid" in page.url
+    page.get_by_role("button", name="Siguiente").click()
+    page.get_by_label("Pregunta").fill("11")
+    page.get_by_role("button", name="Comprobar").click()
+    assert "Todavía no" in page.locator("aside form [role=status]").inner_text()
+    page.get_by_label("Pregunta").fill("10")
+    page.get_by_role("button", name="Comprobar").click()
+    assert "Correcto" in page.locator("aside form [role=status]").inner_text()
+    page.goto("about:blank")
+    page.goto(f"{address}#/lessons?lang=es")
+    assert "hecha" in page.locator("main li").nth(1).inner_text()

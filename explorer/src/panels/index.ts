@@ -13,6 +13,8 @@ import Lab from "./lab/Lab.svelte";
 import lab from "./lab/texts.json";
 import Learned from "./learned/Learned.svelte";
 import learned from "./learned/texts.json";
+import Lessons from "./lessons/Lessons.svelte";
+import lessons from "./lessons/texts.json";
 import Masks from "./masks/Masks.svelte";
 import masks from "./masks/texts.json";
 import Order from "./order/Order.svelte";
@@ -24,7 +26,7 @@ import sinusoid from "./sinusoid/texts.json";
 import Space from "./space/Space.svelte";
 import space from "./space/texts.json";
 
-export type Group = "group_encodings" | "group_attention" | "group_model" | "group_evidence";
+export type Group = "group_lessons" | "group_encodings" | "group_attention" | "group_model" | "group_evidence";
 export type Entry = { name: string; group: Group; title: () => string; component: Component };
 
 function entry(name: string, group: Group, component: Component, catalogue: Texts): Entry {
@@ -44,4 +46,5 @@ export const PANELS: Entry[] = [
   entry("space", "group_model", Space, space),
   entry("lab", "group_evidence", Lab, lab),
   entry("audit", "group_evidence", Audit, audit),
+  entry("lessons", "group_lessons", Lessons, lessons),
 ];
