@@ -62,7 +62,8 @@ class RayCluster:
         try:
             ray.init(log_to_driver=False, logging_level="ERROR", configure_logging=False, **known)
         except (ConnectionError, RuntimeError, ValueError) as error:
-            raise BadInput(f"no Ray cluster answers at {self.address}: {error}") from error
+            where = self.address or os.environ.get("RAY_ADDRESS", "this machine")
+            raise BadInput(f"no Ray cluster answers at {where}: {error}") from error
 
 
 class _Grid:
