@@ -200,6 +200,19 @@ def test_a_growing_cache_makes_room_rarely(monkeypatch):
     assert sum(made) == 2  # of each layer one, for 32 tokens and the two at once
 
 
+def test_rows_that_change_places_go_on_where_they_were_moved():
+    model, ids = model_of("llama"), torch.randint(50, (3, 8))
+    cache, order = model.cache(), torch.tensor([2, 0, 2, 1])
+    with torch.no_grad():
+        model(ids[:, :4], cache=cache)
+        model(ids[:, 4:5], cache=cache)  # makes room
+        other = copy.copy(cache)
+        cache.reorder(order)
+        mine = [model(ids[order, t : t + 1], cache=cache) for t in range(5, 8)]
+        torch.testing.assert_close(torch.cat(mine, 1), model(ids[order])[:, 5:], rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(model(ids[:, 5:6], cache=other), model(ids[:, :6])[:, -1:], rtol=1e-4, atol=1e-5)
+
+
 def test_instructions_are_as_long_as_the_compiled_code_takes_them():
     import ctypes
 

@@ -221,8 +221,13 @@ class GrowingCache(Cache):
         """Where this layer's tokens lie and `more` can follow. Another cache that was copied from this one may have
         written behind them: then they move."""
         n, room, k, v = len(self), self._rooms.get(layer), self.k[layer], self.v[layer]
-        lies = room is not None and room.k.data_ptr() == k.data_ptr() and room.v.data_ptr() == v.data_ptr()
-        if room is None or not lies or room.filled != n or room.k.shape[2] < n + more or not _writable(room.k):
+        if (
+            room is None
+            or not self._lies(layer, room)
+            or room.filled != n
+            or room.k.shape[2] < n + more
+            or not _writable(room.k)
+        ):
             capacity = n + more + max(32, n // 3)
             new_k, new_v = (x.new_empty(*x.shape[:2], capacity, x.shape[3]) for x in (k, v))
             room = _Room(new_k, new_v, n)
@@ -232,8 +237,21 @@ class GrowingCache(Cache):
         return room
 
     def reorder(self, index: Int) -> None:
+        n, lying = len(self), [layer for layer, room in self._rooms.items() if self._lies(layer, room)]
+        moved = {
+            layer: _Room(room.k.index_select(0, index), room.v.index_select(0, index), n)
+            for layer, room in ((layer, self._rooms[layer]) for layer in lying)
+        }
+        self.k, self.v = ({n: x for n, x in store.items() if n not in moved} for store in (self.k, self.v))
         super().reorder(index)
-        self._rooms = {}
+        self._rooms = moved
+        self.k = self.k | {layer: room.k[:, :, :n] for layer, room in moved.items()}
+        self.v = self.v | {layer: room.v[:, :, :n] for layer, room in moved.items()}
+
+    def _lies(self, layer: int, room: "_Room") -> bool:
+        """Whether a room is where this layer's tokens are."""
+        held = self.k.get(layer), self.v.get(layer)
+        return all(x is not None and x.data_ptr() == y.data_ptr() for x, y in zip(held, (room.k, room.v), strict=True))
 
     def update_state(self, layer: int, state: Float) -> Float:
         self._fresh_state[layer] = torch.cat([self.state[layer], state], 2) if layer in self.state else state
