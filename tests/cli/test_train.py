@@ -273,7 +273,7 @@ def test_a_run_of_the_library_says_how_it_is_resumed(folder):
         (["text.txt", "--set", "model.d_model=1000000"], 2, "a model of at least"),
         (["text.txt", "--steps", "9" * 5000], 2, "is not a valid integer"),
         (["text.txt", "--set", "train.steps=" + "9" * 5000], 2, "train.steps: expected a whole number"),
-        (["text.txt", "--set", "train.steps=9999999999999999"], 2, "steps must be at most 2**40"),
+        (["text.txt", "--set", "train.steps=9999999999999999"], 2, "steps must be a whole number between 1 and 2**40"),
         (["text.txt", "--set", "train.seed=-1"], 2, "seed must be a whole number at least 0"),
         (["text.txt", "--set", "position={name={a={b=1}}}"], 2, "the name of a position encoding must be a text"),
         (["text.txt", "--set", "position.name=[[1]]"], 2, "the name of a position encoding must be a text"),
@@ -432,10 +432,10 @@ def test_a_resumed_translation_is_the_uninterrupted_one(monkeypatch):
     assert run(*NUMBERS, "-o", "whole", "--steps", 6).exit_code == 0
     original = Run.step
 
-    def step(self, number):
+    def step(self, number, *stop):
         if number == 3 and self.folder == Path("run"):
             signal.raise_signal(signal.SIGINT)
-        return original(self, number)
+        return original(self, number, *stop)
 
     with monkeypatch.context() as patch:
         patch.setattr(Run, "step", step)
