@@ -10,6 +10,7 @@ import gnomon as gn
 from gnomon.data import Tokenizer
 from gnomon.errors import BadValue
 from gnomon.explorer import Shelf
+from gnomon.explorer.flow import OneLayer
 from gnomon.explorer.questions import TOKENS, answered
 from gnomon.plots import inspect
 
@@ -87,6 +88,27 @@ def test_a_question_that_cannot_be_answered_says_why(values, message):
     models, _ = shelf("decoder-only")
     with pytest.raises(BadValue, match=message):
         answered(models, "flow", {"model": "decoder-only", "text": "abc", **values})
+
+
+def test_another_head_of_the_same_reading_costs_no_forward(monkeypatch):
+    models, model = shelf("decoder-only")
+    forwards, hidden = [], type(model).hidden
+    monkeypatch.setattr(type(model), "hidden", lambda *a, **k: forwards.append(1) or hidden(*a, **k))
+    for head in (0, 1):
+        answered(models, "flow", {"model": "decoder-only", "text": "abc", "layer": 1, "head": head})
+    answered(models, "vector", {"model": "decoder-only", "text": "abc", "layer": 1, "stage": "layer", "token": 0})
+    assert len(forwards) == 1
+    answered(models, "flow", {"model": "decoder-only", "text": "abd", "layer": 1})
+    assert len(forwards) == 2
+
+
+def test_a_long_text_keeps_the_attention_of_one_layer_only():
+    _, model = shelf("decoder-only")
+    trace = OneLayer(layer=1)
+    model.hidden(torch.zeros(1, 64, dtype=torch.long), trace=trace)
+    assert [a.numel() for a in trace.attention] == [0, 2 * 64 * 64, 0]
+    assert [s.numel() for s in trace.scores] == [0, 2 * 64 * 64, 0]
+    assert len(trace.entropies) == 3
 
 
 def test_a_model_is_left_as_it_was():

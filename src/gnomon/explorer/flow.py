@@ -6,6 +6,7 @@ Of a long text in a deep model the attention of all layers is gigabytes, so a fo
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal, get_args
 
 import torch
@@ -152,6 +153,7 @@ def _sides(model: Model, text: str, target: str, layer: int, side: str) -> tuple
     return reader, writer, reader if side == "reader" and reader is not None else writer
 
 
+@lru_cache(maxsize=1)  # a page looks at one head, one token after another of the same reading
 def _read(model: Model, text: str, target: str, layer: int) -> tuple[Read | None, Read]:
     """The sides of a model: (encoder, decoder) of an encoder-decoder, (None, its only stack) of the others."""
     stacks = [part for part in model.modules() if isinstance(part, Stack)]

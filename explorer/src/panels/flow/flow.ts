@@ -25,6 +25,13 @@ export function column({ shape, values }: Tensor, token: number): number[] {
   return Array.from({ length: shape[0] }, (_, row) => values[row * shape[1] + token]);
 }
 
+/** Numbers by cell, NaN where the scores say that a query does not look. */
+export function withoutMasked(values: ArrayLike<number>, scores: ArrayLike<number>): Float32Array {
+  const out = new Float32Array(values.length);
+  for (let i = 0; i < out.length; i++) out[i] = scores[i] === -Infinity ? NaN : values[i];
+  return out;
+}
+
 /** What the last query looks at most, and how much. */
 export function largest({ shape, values }: Tensor, names: string[], written: (x: number) => string): { most: string; share: string } {
   const row = Array.from(values.slice((shape[0] - 1) * shape[1]));
