@@ -129,18 +129,20 @@ def keys_are_stored_before_the_step_ends() -> Planting:
         return cache.at
 
     def update(cache: GrowingCache, layer: int, k: Float, v: Float) -> tuple[Float, Float]:
-        whole = update_healthy(cache, layer, k, v)
-        cache.k[layer], cache.v[layer] = whole
-        return whole
+        if layer in cache.k:
+            k, v = torch.cat([cache.k[layer], k], 2), torch.cat([cache.v[layer], v], 2)
+        cache.k[layer], cache.v[layer] = k, v
+        return k, v
 
     def update_state(cache: GrowingCache, layer: int, state: Float) -> Float:
         cache.state[layer] = state_healthy(cache, layer, state)
         return cache.state[layer]
 
-    healthy, update_healthy, state_healthy = Cache.extend, GrowingCache.update, GrowingCache.update_state
+    healthy, state_healthy = Cache.extend, GrowingCache.update_state
     return together(
         patch.object(GrowingCache, "extend", extend),
         patch.object(GrowingCache, "update", update),
+        patch.object(GrowingCache, "rooms", lambda cache, layer: None),
         patch.object(GrowingCache, "update_state", update_state),
     )
 

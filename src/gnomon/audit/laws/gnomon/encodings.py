@@ -99,7 +99,7 @@ def casting_moves_no_position(s: SmallModel) -> Evidence:
             got.append(tables(cast, at))
         want.append(tables(twin, at))
         fault.append(tables(twin, round_positions(at)))
-    return make_evidence(flatten(*got), flatten(*want), flatten(*fault), slack=0.0)
+    return make_evidence(flatten(*got), flatten(*want), flatten(*fault), slack=1e-6)  # kernels round apart
 
 
 @small_law(
