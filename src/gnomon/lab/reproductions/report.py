@@ -119,10 +119,11 @@ def _written(report: ReproductionReport, w: Words) -> Iterator[str]:
     ]
     yield from aligned([["", *seen, w("learned")], *rows])
     yield ""
-    yield w("by_seed", at=r.ours[r.ranked[-1]])
-    for m in report.outcome.measured:
-        values = m.numbers[r.ranked[-1]]
-        yield f"  {m.condition.label}: " + "  ".join(w("none") if x is None else _number(x, r, w) for x in values)
+    for column in {r.ours[i]: i for i in r.ranked}.values():
+        yield w("by_seed", at=r.ours[column])
+        for m in report.outcome.measured:
+            values = (w("none") if x is None else _number(x, r, w) for x in m.numbers[column])
+            yield f"  {m.condition.label}: " + "  ".join(values)
     yield ""
     yield from _verdict(report, w)
     yield w("tried", tried=w(f"tried_{r.name}"))
