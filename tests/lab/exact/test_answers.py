@@ -86,3 +86,9 @@ def test_one_that_sees_both_ways_fills_blanks_in_one_forward():
 def test_past_the_end_of_a_table_there_is_no_answer():
     model = DecoderOnly(SPECIAL + 10, 16, 1, 2, position="learned", max_positions=6)
     assert answered(model, PAIRS[:1], eos=True) is None
+
+
+def test_where_positions_are_drawn_from_too_few_there_is_no_answer():
+    model = DecoderOnly(SPECIAL + 10, 16, 1, 2, position="rope(positions='randomized(7, reading=\"sampled\")')")
+    assert answered(model, PAIRS[:1], eos=True) is None
+    assert answered(model, PAIRS[1:], eos=True) is not None

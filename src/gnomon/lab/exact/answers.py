@@ -37,7 +37,9 @@ def answered(model: DecoderOnly, pairs: Sequence[Pair], eos: bool) -> Scores | N
         shapes[len(question), len(answer)].append(i)
     tokens, exact, stopped = [0.0] * len(pairs), [False] * len(pairs), [False] * len(pairs)
     longest = max(sum(shape) + 2 for shape in shapes)
-    if not has_positions(model, longest):
+    recipe = model.recipe
+    too_few = recipe is not None and recipe.in_reading and recipe.reach(longest) < longest  # positions to draw from
+    if too_few or not has_positions(model, longest):
         return None
     device = next(model.parameters()).device
     for (asked, m), members in shapes.items():
