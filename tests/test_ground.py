@@ -155,7 +155,7 @@ def test_everything_asked_for_is_pinned_in_the_constraints():
 
 
 def test_the_constraints_hold_exact_public_versions_only():
-    assert all(re.fullmatch(r"[\d.]+(post\d+)?", version) for version in pinned().values())
+    assert all(re.fullmatch(r"[\d.]+((a|b|rc|\.?post)\d+)?", version) for version in pinned().values())
 
 
 def test_the_package_asks_for_lower_bounds_only():

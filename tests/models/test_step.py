@@ -171,6 +171,13 @@ def test_steps_that_are_watched_or_learned_from_are_the_modules_own():
     assert not recorded(model, 1)
 
 
+def test_a_step_recorded_in_inference_mode_is_taken_outside_it_too():
+    model, ids = model_of("llama"), torch.randint(50, (1, 6))
+    with torch.inference_mode():
+        first = written(model, ids)
+    torch.testing.assert_close(written(model, ids), first.clone())
+
+
 def test_caches_that_were_copied_do_not_write_over_one_another():
     model, ids = model_of("llama"), torch.randint(50, (1, 6))
     one = model.cache()

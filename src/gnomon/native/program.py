@@ -52,7 +52,8 @@ class Program:
         """Room for (rows, width) numbers: that of a value which nobody holds any longer, or new."""
         if free := self._free.get(width):
             return free.pop()
-        room = torch.zeros(self.rows, width)
+        with torch.inference_mode(False):  # rooms made in inference mode could not be written outside it
+            room = torch.zeros(self.rows, width)
         self._arena[room.data_ptr()] = room
         return room.data_ptr()
 
