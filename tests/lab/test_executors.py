@@ -150,6 +150,14 @@ def test_a_cell_whose_worker_dies_is_run_again(cells, tmp_path):
     assert (tmp_path / "died").exists()
 
 
+@pytest.mark.slow
+def test_files_beside_a_script_do_not_stand_before_pythons_own(cells, tmp_path, monkeypatch):
+    (tmp_path / "encodings.py").write_text("raise ImportError('of the user, not of Python')")
+    monkeypatch.syspath_prepend(tmp_path)
+    grid = [cells.Square(1), cells.Square(2)]
+    assert len(results(grid, Store(tmp_path / "s"), executor_for("processes", 2))) == 2
+
+
 def test_workers_that_die_are_replaced_only_so_often(cells, tmp_path, monkeypatch):
     start, started = processes._start, []
 

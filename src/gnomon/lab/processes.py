@@ -122,14 +122,15 @@ def _workers(many: int, threads: int, todo: Todo, events: Events) -> Iterator[_W
 def _start(threads: int) -> "subprocess.Popen[str]":
     """A worker that finds the modules this process finds."""
     environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path),
         "OMP_NUM_THREADS": str(threads),
         "MKL_NUM_THREADS": str(threads),
         # glibc returns large blocks to the system at once and asks for them again at the next step: keep them
         "MALLOC_MMAP_THRESHOLD_": str(2**30),
         "MALLOC_TRIM_THRESHOLD_": str(2**30),
     }
-    command = [sys.executable, "-P", "-c", "from gnomon.lab.worker import main; main()"]
+    # not by PYTHONPATH: a file of the user's called encodings.py or site.py would stand before Python's own at the start
+    begin = "import sys; sys.path[:] = sys.argv[1:]; from gnomon.lab.worker import main; main()"
+    command = [sys.executable, "-P", "-c", begin, *(path or os.getcwd() for path in sys.path)]
     with _interrupts_held():
         return subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True, encoding="utf-8"
