@@ -128,7 +128,7 @@ def _start(threads: int) -> "subprocess.Popen[str]":
         "MALLOC_MMAP_THRESHOLD_": str(2**30),
         "MALLOC_TRIM_THRESHOLD_": str(2**30),
     }
-    # not by PYTHONPATH: a file of the user's called encodings.py or site.py would stand before Python's own at the start
+    # not by PYTHONPATH: a user's file called encodings.py would stand before Python's own when it starts
     begin = "import sys; sys.path[:] = sys.argv[1:]; from gnomon.lab.worker import main; main()"
     command = [sys.executable, "-P", "-c", begin, *(path or os.getcwd() for path in sys.path)]
     with _interrupts_held():
