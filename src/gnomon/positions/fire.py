@@ -7,7 +7,8 @@ is interpolated, not extrapolated. c and L are learned (L by a factor on `thresh
 The bias depends on i, not on distance alone, and means something only where nothing ahead is seen: causal attention. It
 rises slowly past the training length. Where `threshold` is not below the training length, every query divides by the
 same number and nothing is interpolated: lower it for short texts. Used for addition with Abacus embeddings (McLeish et
-al. 2024); where the paper leaves a choice (absolute values of c and L, how the network starts) this follows their code.
+al. 2024). Their code is followed in the absolute values of c and L, in how the network starts and in its single hidden
+layer, where a summary of the paper tells of two.
 """
 
 from collections.abc import Callable, Mapping

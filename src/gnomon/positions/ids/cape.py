@@ -6,8 +6,8 @@
 The model cannot rely on absolute numbers and learns distances that survive the changes, with any encoding that takes
 fractions (sinusoidal in the paper). Tokens at several coordinates get a shift for each axis and one scale; DINOv3
 trains its pictures so. local up to 0.5 keeps neighbours in order. Positions past shift and scale stay unmet, and a
-bias made of whole distances (t5) rounds the jitter away. Outside training positions are as they are. The ranges for
-text, shift 5, local 0.5 and scale 1.03, are those of the PyTorch implementation that its users take (gcambara/cape).
+bias made of whole distances (t5) rounds the jitter away. Outside training positions are as they are. The ranges, shift
+5, local 0.5 and scale 1.03, are from the example for text of a public reimplementation (README of gcambara/cape).
 """
 
 from dataclasses import dataclass
