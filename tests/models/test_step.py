@@ -178,6 +178,18 @@ def test_a_step_recorded_in_inference_mode_is_taken_outside_it_too():
     torch.testing.assert_close(written(model, ids), first.clone())
 
 
+def test_a_default_dtype_of_another_size_changes_no_step():
+    model, ids = model_of("llama"), torch.randint(50, (1, 6))
+    want = written(model, ids)
+    steps._recordings.clear()
+    torch.set_default_dtype(torch.float64)
+    try:
+        got = written(model, ids)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert torch.equal(got, want)
+
+
 def test_caches_that_were_copied_do_not_write_over_one_another():
     model, ids = model_of("llama"), torch.randint(50, (1, 6))
     one = model.cache()

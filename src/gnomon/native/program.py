@@ -53,7 +53,7 @@ class Program:
         if free := self._free.get(width):
             return free.pop()
         with torch.inference_mode(False):  # rooms made in inference mode could not be written outside it
-            room = torch.zeros(self.rows, width)
+            room = torch.zeros(self.rows, width, dtype=torch.float32, device="cpu")
         self._arena[room.data_ptr()] = room
         return room.data_ptr()
 
@@ -154,7 +154,7 @@ class Program:
         native = library()
         assert native is not None
         threads = torch.get_num_threads() if native.barrier else 1
-        scratch = torch.empty(threads, max(1, most))
+        scratch = torch.empty(threads, max(1, most), dtype=torch.float32, device="cpu")
         native.steps(
             self._list,
             len(self.steps),
