@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 from gnomon.kinds import article, fits, in_words, options, setting
 
 F = TypeVar("F", bound=Callable[..., Any])
+V = TypeVar("V")
 
 
 class GnomonError(Exception):
@@ -60,6 +61,22 @@ def unknown(kind: str, given: str, known: Iterable[str], also: Mapping[str, str]
     near = get_close_matches(str(given).casefold(), meant, n=1, cutoff=0.5)
     hint = f": did you mean {meant[near[0]]!r}?" if near else "."
     return BadValue(f"unknown {kind} {short_repr(given)}{hint} Known: {', '.join(names) or 'none'}")
+
+
+class Named(dict[str, V]):
+    """Things by name. Asking for a name that it does not hold is an error that names the nearest.
+
+    >>> Named("fruit", {"apple": 1})["aple"]
+    Traceback (most recent call last):
+    gnomon.errors.BadValue: unknown fruit 'aple': did you mean 'apple'? Known: apple
+    """
+
+    def __init__(self, kind: str, items: Mapping[str, V]) -> None:
+        super().__init__(items)
+        self.kind = kind
+
+    def __missing__(self, name: str) -> V:
+        raise unknown(self.kind, name, self)
 
 
 def wrong(name: str, given: object, expected: str, how: str = "") -> BadValue:
@@ -164,7 +181,7 @@ def describe_value(value: object) -> str:
 def shorten(message: str) -> str:
     """A message in which words, quotations and the whole are cut in the middle where a reader would lose the thread.
 
-    >>> len(shortened("got " + "9" * 5000 + " steps"))
+    >>> len(shorten("got " + "9" * 5000 + " steps"))
     155
     """
     message = _QUOTED.sub(lambda found: _cut(found.group(), 60), message)
@@ -193,6 +210,7 @@ __all__ = [
     "BadInput",
     "BadValue",
     "GnomonError",
+    "Named",
     "Terminated",
     "article",
     "check_arguments",

@@ -156,7 +156,9 @@ def test_a_file_with_a_number_that_toml_does_not_have_is_not_toml(file, text):
 
 TOML = st.recursive(
     st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=5) | st.dates() | st.datetimes(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abc", min_size=1, max_size=3), inner),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text("abc", min_size=1, max_size=3), inner)
+    ),
     max_leaves=5,
 )
 SETTINGS = [*(field.name for field in fields(Run)), "optim.lr", "optim.betas", "optim.schedule"]

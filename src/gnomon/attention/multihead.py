@@ -150,6 +150,8 @@ class MultiHeadAttention(nn.Module):
         `k_at = cache.extend(at)` comes before and `cache.commit()` after it.
         """
         position, at, k_at = self._placed(x, position, at, k_at, cache, trace)
+        if not isinstance(tables, tuple | None):
+            raise wrong("tables", tables, "what prepare_for gave", "positions go in at=gn.Layout.placed(positions)")
         if tables is None:
             tables = position.of_layer(position.prepare_for(at, k_at, x.dtype), 0)
         q, (k, v) = self.queries(x), self.keys_values(x)

@@ -6,6 +6,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from gnomon.audit.adapters import target as adapted
 from gnomon.audit.laws import LAWS
 from gnomon.audit.run import audit as ask_laws
 from gnomon.errors import BadValue, unknown
@@ -51,12 +54,16 @@ def audit(model: Model, lang: str = "en", seed: int = 0) -> Iterator[Answer]:
         raise BadValue(
             f"this model has {size} parameters, and its audit takes minutes: gnomon audit MODEL in a terminal"
         )
-    for done, law in enumerate(LAWS, 1):
-        for found in ask_laws(model, only=[law], seed=seed).findings:
+    target = adapted(model, seed)
+    laws = [name for name, law in LAWS.items() if law.concerns(target)]
+    for done, law in enumerate(laws, 1):
+        with torch.inference_mode(False), torch.enable_grad():  # some laws take gradients
+            findings = ask_laws(model, only=[law], seed=seed).findings
+        for found in findings:
             said = {
                 name: translate(str(getattr(found, name)), lang) for name in ("sentence", "note", "where", "smallest")
             }
-            yield {"law": translate(law, lang), "verdict": found.verdict, "done": done, "laws": len(LAWS), **said}
+            yield {"law": translate(law, lang), "verdict": found.verdict, "done": done, "laws": len(laws), **said}
 
 
 __all__ = ["audit", "lab", "summarise"]

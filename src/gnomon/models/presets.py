@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from gnomon.errors import must_be, unknown
+from gnomon.errors import Named, must_be
 from gnomon.models.config import ModelConfig
 
 _GPT2 = {"activation": "gelu_tanh", "position": "learned", "tied": True, "dropout": 0.1}
@@ -19,32 +19,42 @@ _BERT = {
     "input_norm": "layernorm",
     "dropout": 0.1,
 }
-PRESETS: dict[str, dict[str, Any]] = {
-    "mini-gpt": {**_MINI, **_GPT2, "max_positions": 64},
-    "mini-llama": {**_MINI, **_LLAMA},
-    "gpt2-small": {"vocab_size": 50257, "d_model": 768, "n_layers": 12, "n_heads": 12, "max_positions": 1024, **_GPT2},
-    "vaswani-base": {
-        "architecture": "encoder-decoder",
-        "vocab_size": 37000,
-        "d_model": 512,
-        "n_layers": 6,
-        "n_heads": 8,
-        **_VASWANI,
+PRESETS: Named[dict[str, Any]] = Named(
+    "preset",
+    {
+        "mini-gpt": {**_MINI, **_GPT2, "max_positions": 64},
+        "mini-llama": {**_MINI, **_LLAMA},
+        "gpt2-small": {
+            "vocab_size": 50257,
+            "d_model": 768,
+            "n_layers": 12,
+            "n_heads": 12,
+            "max_positions": 1024,
+            **_GPT2,
+        },
+        "vaswani-base": {
+            "architecture": "encoder-decoder",
+            "vocab_size": 37000,
+            "d_model": 512,
+            "n_layers": 6,
+            "n_heads": 8,
+            **_VASWANI,
+        },
+        "bert-base": {
+            "architecture": "encoder-only",
+            "causal": False,
+            "vocab_size": 30522,
+            "d_model": 768,
+            "n_layers": 12,
+            "n_heads": 12,
+            "max_positions": 512,
+            "head": "pooled",
+            "pooling": "first",
+            "pooler": True,
+            **_BERT,
+        },
     },
-    "bert-base": {
-        "architecture": "encoder-only",
-        "causal": False,
-        "vocab_size": 30522,
-        "d_model": 768,
-        "n_layers": 12,
-        "n_heads": 12,
-        "max_positions": 512,
-        "head": "pooled",
-        "pooling": "first",
-        "pooler": True,
-        **_BERT,
-    },
-}
+)
 
 
 def preset(name: str, /, **changes: Any) -> ModelConfig:
@@ -57,8 +67,6 @@ def preset(name: str, /, **changes: Any) -> ModelConfig:
     bert-base   109 482 240 parameters: with its pooler, without a head over the vocabulary
     """
     must_be("name", name, str, "such as 'mini-gpt'")
-    if name not in PRESETS:
-        raise unknown("preset", name, PRESETS)
     return ModelConfig.from_dict(merge_settings(PRESETS[name], changes))
 
 
@@ -72,9 +80,9 @@ def merge_settings(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[
     return {**base, **changes, "position": {**own, **position}}
 
 
-def presets() -> dict[str, ModelConfig]:
+def presets() -> Named[ModelConfig]:
     """The config of every preset by name, as `gn.DecoderOnly.from_preset(name)` builds it; `preset` explains them."""
-    return {name: preset(name) for name in PRESETS}
+    return Named("preset", {name: preset(name) for name in PRESETS})
 
 
 __all__ = ["PRESETS", "merge_settings", "preset", "presets"]

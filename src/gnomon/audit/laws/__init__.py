@@ -6,6 +6,7 @@ import pkgutil
 from collections.abc import Iterator
 
 from gnomon.audit.law import Law
+from gnomon.errors import Named
 
 #: Files whose laws come first, in this order; then all others. History is the first of all: later laws make long calls,
 #: and a model that keeps something of them is to be caught before.
@@ -38,8 +39,8 @@ def _discover(package: str) -> Iterator[Law]:
         yield from (found for found in vars(room).values() if isinstance(found, Law))
 
 
-LAWS: dict[str, Law] = {
-    found.name: found for package in (__name__, f"{__name__}.gnomon") for found in _discover(package)
-}
+LAWS: Named[Law] = Named(
+    "law", {found.name: found for package in (__name__, f"{__name__}.gnomon") for found in _discover(package)}
+)
 
 __all__ = ["LAWS"]
