@@ -38,7 +38,7 @@ def room_for(n_bytes: int, what: str, instead: str) -> None:
 def size_text(n_bytes: int) -> str:
     """Bytes for people, in powers of 1000.
 
-    >>> size(75_497_472)
+    >>> size_text(75_497_472)
     '75.5 MB'
     """
     number, unit = to_units(n_bytes)

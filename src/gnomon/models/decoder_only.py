@@ -18,6 +18,7 @@ from gnomon.trace import Trace
 class DecoderOnly(Writer):
     """A stack of blocks over one input layer, with logits over the vocabulary. causal=False makes it an encoder.
 
+    >>> import torch
     >>> model = DecoderOnly(vocab_size=512, d_model=128, n_layers=2, n_heads=4, position="alibi")
     >>> model(torch.tensor([[76, 299, 412]])).shape
     torch.Size([1, 3, 512])
