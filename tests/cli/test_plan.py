@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from gnomon.cli.main import cli
-from gnomon.cli.plan import size
+from gnomon.cli.sizes import size
 
 
 def run(*arguments):
@@ -123,3 +123,39 @@ def test_a_mistake_is_one_line_and_exit_2(arguments, message):
 )
 def test_sizes_are_for_people(n_bytes, shown):
     assert size(n_bytes) == shown
+
+
+STEP = ("mini-llama", "--length", "32", "--batch", "2", "--set", "n_layers=1")
+
+
+def test_a_training_step_is_planned_with_its_hardware():
+    asked = (*STEP, "--device", "1GB,1TFLOPS,link=1GB/s", "--devices", "4", "--tokens", "1e9")
+    report = planned(*asked)
+    step, found = report["training"], report["hardware"]
+    assert step["peak"] == sum(step[part] for part in ("weights", "gradients", "optimizer", "activations"))
+    assert (found["needed"], found["devices"]) == (1, 4)
+    assert found["days"] * 86400 == pytest.approx(1e9 / (4 * 64) * found["step_seconds"])
+    assert found["exchanged_bytes"] == 3 * step["weights"] * 3 // 4
+    assert "FLOPs" in run(*asked, "--lang", "es")
+
+
+def test_another_encoding_is_set_beside():
+    first, other = planned("mini-llama", "--against", "t5")["against"]
+    assert (first["position"], other["position"]) == ("rope", "t5")
+    assert other["parameters"] > first["parameters"]
+    assert "t5 " in run("mini-llama", "--against", "t5", "--lang", "pt")
+
+
+def test_a_saved_model_is_planned_by_its_folder(tmp_path):
+    import gnomon as gn
+
+    model = gn.DecoderOnly(20, 16, 1, 2)
+    report = planned(str(gn.save_model(model, tmp_path / "m")), "--set", "position.base=500")
+    assert report["parameters"]["total"] == sum(p.numel() for p in model.parameters())
+    assert report["config"]["position"]["base"] == 500
+
+
+@pytest.mark.parametrize("arguments", [["--device", "1GB,1TFLOPS"], ["--tokens", "5"], ["--devices", "5"]])
+def test_hardware_without_what_it_runs_is_refused(arguments):
+    result = CliRunner().invoke(cli, ["plan", "mini-llama", *arguments])
+    assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1)

@@ -200,6 +200,7 @@ def choose(position: PositionEncoding, at: Layout, k_at: Layout, settings: Atten
     4  time counts up by one, anything is added        -> ordered (CPU), flex (CUDA)
     5  everything else                                 -> flex (CUDA), blocked (elsewhere, one query, dropout)
     """
+    device = "cpu" if device == "meta" else device  # without memory: what a CPU would do
     many = at.shape[1] > 1  # one query needs one row of mask, which is cheaper than preparing a fused kernel
     fast = ("plain", "causal", *(("toeplitz",) if device == "cpu" else ()))
     rest = {"cpu": ("ordered",), "cuda": ("flex",)}.get(device, ()) if many else ()

@@ -13,6 +13,7 @@ from gnomon.attention.multihead import head_width
 from gnomon.errors import must_be
 from gnomon.models.architectures import build
 from gnomon.models.config import ModelConfig
+from gnomon.models.dry_step import Training, dry_step
 from gnomon.models.presets import merge_settings, preset
 from gnomon.models.stack import Stack
 
@@ -79,6 +80,11 @@ class Plan:
         held = [context if w is None else min(context, w + c.sink_tokens) for w in c.windows(c.depth)]
         states = sum(n * numbers for n, numbers in zip(held, self.states, strict=False))
         return batch * (sum(held) * self._numbers_per_layer * dtype.itemsize + 8 * states)
+
+    def training(self, batch: int, length: int, dtype: torch.dtype = torch.float32) -> Training:
+        """Memory and operations of a training step on `batch` rows of `length` tokens, with AdamW and weights in
+        float32, the products in `dtype`. The step is taken without memory, and what it allocates is counted."""
+        return dry_step(self.config, batch, length, dtype)
 
     def contexts(self) -> list[int]:
         """Context lengths worth a row: 1024, 4096, ... 131072, or as far as a learned table reaches."""
