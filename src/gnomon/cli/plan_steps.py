@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from gnomon.models.dry_step import Training
     from gnomon.models.plan import Plan
 
-PARTS = ("weights", "gradients", "optimizer", "activations", "peak")
+PARTS = ("weights", "gradients", "optimizer", "copies", "activations", "peak")
 DAY = 86400
 Step = tuple["Plan", "Training | None"]
 
@@ -77,7 +77,7 @@ def steps_text(report: Mapping[str, Any], w: Words) -> list[str]:
     lines: list[str] = []
     if (step := report.get("training")) is not None:
         lines += ["", w("step", batch=step["batch"], length=step["length"], dtype=step["dtype"])]
-        lines += [row(w(part), size(step[part], w)) for part in PARTS]
+        lines += [row(w(part), size(step[part], w)) for part in PARTS if step[part]]
         lines += [row(w("flops_token"), f"{step['flops_per_token']:.3g}")]
     if "hardware" in report:
         lines += ["", *_hardware(report["hardware"], w)]

@@ -33,8 +33,8 @@ _COUNT = Annotated[int, Setting("rows, and tokens of each", least=1, most=2**31)
 class Training:
     """Bytes and operations of one training step of `batch` rows of `length` tokens.
 
-    activations   what the peak of memory holds besides weights, gradients and the optimizer; with narrow products also
-                  the copies of the weights that autocast keeps
+    copies        of the weights in the products' dtype, which autocast keeps; none in float32
+    activations   what the peak of memory holds besides all these
     flops         of all matrix products, forward and backward; a multiplication and its addition are two
     """
 
@@ -44,13 +44,14 @@ class Training:
     weights: int
     gradients: int
     optimizer: int
+    copies: int
     activations: int
     flops: int
 
     @property
     def states(self) -> int:
         """Bytes that do not depend on the batch, which FSDP2 shares among devices."""
-        return self.weights + self.gradients + self.optimizer
+        return self.weights + self.gradients + self.optimizer + self.copies
 
     @property
     def peak(self) -> int:
@@ -74,20 +75,21 @@ def dry_step(config: ModelConfig, batch: int, length: int, dtype: torch.dtype = 
     counted = FlopCounterMode(display=False)
     with _FusedAttention(), _Held() as held, counted:
         out = model(*given).flatten(0, -2).float()
-        F.cross_entropy(out, torch.zeros(len(out), dtype=torch.long, device="meta"), reduction="sum").backward()
+        loss = F.cross_entropy(out, torch.zeros(len(out), dtype=torch.long, device="meta"), reduction="sum")
         del out
+        torch.autograd.backward(loss)
     parameters = sum(p.numel() for p in model.parameters())
     copies = 0 if dtype.itemsize >= WIDE else parameters * dtype.itemsize
     at_rest = sum(p.grad.nbytes for p in model.parameters() if p.grad is not None)
     wide = parameters * max(WIDE, dtype.itemsize)
-    return Training(batch, length, dtype, wide, wide, 2 * wide, held.peak - at_rest + copies, counted.get_total_flops())
+    return Training(batch, length, dtype, wide, wide, 2 * wide, copies, held.peak - at_rest, counted.get_total_flops())
 
 
-class _Held(TorchDispatchMode):
+class _Held(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts the bytes of storages that were made inside and are still held, and the most there ever were."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.now = self.peak = 0
         self._known = WeakIdKeyDictionary()
 

@@ -130,7 +130,7 @@ class LitGPT(Target):
         """See Target. Its weights, read into another model of its config."""
         torch.save(self.model.state_dict(), folder / "lit_model.pth")
         other = type(self.model)(self.model.config).to(self.device, self.dtype)
-        other.load_state_dict(torch.load(folder / "lit_model.pth", map_location=self.device))
+        other.load_state_dict(torch.load(folder / "lit_model.pth", map_location=self.device, weights_only=True))
         return self.with_module(other)
 
     def angles(self, length: int) -> tuple[Float, Float]:
