@@ -5,7 +5,7 @@ The model is built on the meta device, which has shapes but no memory, so that w
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -13,9 +13,11 @@ from gnomon.attention.multihead import head_width
 from gnomon.errors import must_be
 from gnomon.models.architectures import build
 from gnomon.models.config import ModelConfig
-from gnomon.models.dry_step import Training, dry_step
 from gnomon.models.presets import merge_settings, preset
 from gnomon.models.stack import Stack
+
+if TYPE_CHECKING:
+    from gnomon.models.dry_step import Training
 
 #: part -> a piece of the parameter's name that tells it; the first that fits
 PARTS: Mapping[str, tuple[str, ...]] = {
@@ -81,9 +83,11 @@ class Plan:
         states = sum(n * numbers for n, numbers in zip(held, self.states, strict=False))
         return batch * (sum(held) * self._numbers_per_layer * dtype.itemsize + 8 * states)
 
-    def training(self, batch: int, length: int, dtype: torch.dtype = torch.float32) -> Training:
+    def training(self, batch: int, length: int, dtype: torch.dtype = torch.float32) -> "Training":
         """Memory and operations of a training step on `batch` rows of `length` tokens, with AdamW and weights in
         float32, the products in `dtype`. The step is taken without memory, and what it allocates is counted."""
+        from gnomon.models.dry_step import dry_step  # torch's counters bring much along
+
         return dry_step(self.config, batch, length, dtype)
 
     def contexts(self) -> list[int]:
