@@ -53,7 +53,7 @@ class ModelConfig(ModelSettings):
         """The encoding that acts in the attention of each of a stack's layers."""
         if isinstance(self.position, Spec):
             return [Spec(NoPE) if self.position.acts == "input" else self.position] * n_layers
-        if len(self.specs) > max(n_layers, 1):
+        if len(self.specs) > max(n_layers, self.n_layers, self.depth, 1):
             raise BadValue(f"position lists {len(self.specs)} encodings for {n_layers} layers: give fewer")
         for spec in self.specs:
             if spec.acts == "input":

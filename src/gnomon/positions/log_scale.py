@@ -7,8 +7,8 @@ A softmax over more keys spreads over more of them; a logit scale that grows wit
 (Nakanishi 2025, Scalable-Softmax, arXiv:2501.19399). For layers without position, which it leaves without: order shows
 in who may see whom, so attention is causal. Llama 4 (every fourth layer, after three with rope) has it, and DroPE
 (Gelberg et al. 2025, arXiv:2512.12167), which trains with rope, drops it, trains on for a few per cent of the steps at
-the old length L and reads further: 1 + c ln(s) with s = context / L, in place of each query's own (p + 1)/L, and c fitted
-by perplexity at the new length, 0.412 for a model trained from scratch and 0.103 for SmolLM.
+the old length L and reads further: there s = context / L stands in place of each query's own (p + 1) / L, and c is
+fitted by perplexity at the new length, 0.412 for a model trained from scratch and 0.103 for SmolLM.
 Up to L smooth is no position at all. A coefficient that does not fit sharpens too much or too little; SWAN-GPT
 (arXiv:2504.08719) scales its layers without position for the same reason.
 """

@@ -5,7 +5,7 @@
 Half of a side's buckets hold one distance each, the other half grow logarithmically up to `max_distance`; farther keys
 share the last one. Bidirectional maps use one half of the buckets for each side. Buckets that training never reached
 hold noise: with the default max_distance=128 the last causal bucket starts at distance 113, so a shorter training
-length wants max_distance <= that length.
+length wants max_distance <= that length. UMT5 (Chung et al. 2023, arXiv:2304.09151) has a table for each layer.
 """
 
 from bisect import bisect_left
@@ -18,11 +18,12 @@ from torch import Tensor, nn
 from gnomon.errors import BadValue, check_arguments
 from gnomon.glossary import message
 from gnomon.positions.base import PositionEncoding
+from gnomon.positions.spec import Spec
 from gnomon.shapes import Float, Int
 
 
 class T5(PositionEncoding):
-    """Learned bias per distance bucket and head; one table shared by all layers."""
+    """Learned bias per distance bucket and head; one table shared by all layers, unless they name different ones."""
 
     name = "t5"
     paper = "Raffel et al. 2020, arXiv:1910.10683"
@@ -39,11 +40,20 @@ class T5(PositionEncoding):
 
     @check_arguments
     def __init__(
-        self, n_heads: int, causal: bool = True, n_buckets: int = 32, max_distance: int = 128, std: float = 0.02
+        self,
+        n_heads: int,
+        causal: bool = True,
+        n_buckets: int = 32,
+        max_distance: int = 128,
+        std: float = 0.02,
+        table: int = 0,
     ) -> None:
         """n_buckets: rows of the table. max_distance: from here on all keys share the last bucket.
-        causal: look back only; otherwise half the buckets serve each side. std: of the initialisation."""
+        causal: look back only; otherwise half the buckets serve each side. std: of the initialisation.
+        table: which one; in a list of encodings, layers with the same number share it."""
         super().__init__()
+        if table < 0:
+            raise BadValue(f"table must be at least 0, the number of a table, got {table}")
         exact = (n_buckets if causal else n_buckets // 2) // 2
         if n_buckets < 2 or exact < 1 or (not causal and n_buckets % 2):
             raise BadValue(f"n_buckets must be even and at least {2 if causal else 4}, got {n_buckets}")
@@ -52,13 +62,8 @@ class T5(PositionEncoding):
                 f"max_distance={max_distance} must exceed the {exact} distances that have buckets of their own; "
                 f"raise it, or lower n_buckets={n_buckets}"
             )
-        self.n_heads, self.causal, self.n_buckets, self.max_distance, self.std = (
-            n_heads,
-            causal,
-            n_buckets,
-            max_distance,
-            std,
-        )
+        self.n_heads, self.causal, self.n_buckets, self.max_distance = n_heads, causal, n_buckets, max_distance
+        self.std, self.table = std, table
         n = n_buckets if causal else n_buckets // 2
         self.edges = log_edges(n // 2, n - n // 2, max_distance)  # here, since torch's compiler cannot bisect
         self.one_sided = causal
@@ -112,6 +117,11 @@ class T5(PositionEncoding):
         )
 
 
+def tables(spec: Spec, n_layers: int) -> tuple[Spec, ...]:
+    """A choice of t5 as one for each layer, with a table of its own."""
+    return tuple(spec.with_options(table=n) for n in range(n_layers))
+
+
 @cache
 def log_edges(exact: int, logarithmic: int, max_distance: int) -> tuple[int, ...]:
     """First distance of each logarithmic bucket.
@@ -125,4 +135,4 @@ def log_edges(exact: int, logarithmic: int, max_distance: int) -> tuple[int, ...
     return tuple(exact + bisect_left(between, power, key=lambda r: r**logarithmic) for power in least)
 
 
-__all__ = ["T5", "log_edges"]
+__all__ = ["T5", "log_edges", "tables"]

@@ -34,6 +34,7 @@ MODERN = {
     "norm": "layernorm_no_bias", "input_norm": "layernorm_no_bias", "first_norm": False, "bias": False, "gated": True,
     "activation": "gelu", "position": NEAR_FAR, "window": [None, 3, 3], "max_positions": 64,
 }  # fmt: skip
+TABLES = [gn.positions.get("t5", table=n) for n in range(3)]
 BOTH = {**T5, "architecture": "encoder-decoder"}
 GATED = {"gated": True, "activation": "gelu_tanh"}
 MODELS: dict[str, dict[str, Any]] = {
@@ -42,9 +43,18 @@ MODELS: dict[str, dict[str, Any]] = {
     "bert, without types": {**BERT, "n_types": 0},
     "t5": {**BOTH, "head_scale": 32**-0.5},
     "t5, gated": {**BOTH, **GATED, "tied": False, "n_decoder_layers": 1},
+    "t5, a table for each layer": {**BOTH, **GATED, "tied": False, "position": TABLES[:2]},
+    "t5, such tables, three layers": {**BOTH, "head_scale": 32**-0.5, "position": TABLES, "n_decoder_layers": 3},
     "modern-bert": MODERN,
     "modern-bert, no window": {**MODERN, "position": "rope", "window": None, "pooling": "mean"},
     "t5encoder": {**T5, **GATED, "architecture": "encoder-only", "causal": False, "head": "pooled"},
+    "t5encoder, tables": {
+        **T5,
+        "architecture": "encoder-only",
+        "causal": False,
+        "head": "pooled",
+        "position": TABLES[:2],
+    },
 }
 HF = {"bert": "bert.", "t5": "", "modern-bert": ""}  # what llama.cpp's converter takes away from names in safetensors
 IDS = torch.tensor([[3, 14, 9, 26, 5, 35, 0]])
@@ -74,7 +84,7 @@ def test_float32_comes_back_bit_for_bit(name: str, tmp_path: Path) -> None:
     assert (tmp_path / "m.gguf").read_bytes() == save(back, tmp_path / "again.gguf").read_bytes()
 
 
-@pytest.mark.parametrize("name", ["bert", "t5", "t5, gated", "modern-bert"])
+@pytest.mark.parametrize("name", ["bert", "t5", "t5, gated", "t5, a table for each layer", "modern-bert"])
 def test_tensors_have_the_names_that_the_gguf_package_gives_those_of_hugging_face(name: str, tmp_path: Path) -> None:
     model, arch = model_of(name), name.split(",")[0]
     gn.save_hf(model, tmp_path / "hf")

@@ -144,6 +144,7 @@ def _encoder_decoder(theirs: Any, ours: Any, case: Case) -> Iterator[Difference]
         if side == "right" or case.family in (
             "t5",
             "mt5",
+            "umt5",
         ):  # the others of that library place padding on the left like tokens
             padded = theirs(input_ids=source, attention_mask=real.long(), decoder_input_ids=target).logits
             yield compare(side, ours(source, target, gn.Layout.padded(real)), padded)

@@ -131,8 +131,8 @@ class Family:
             return None
         if rest == "norm":
             return f"{before}output_norm.{kind}"
-        if rest == "positions.0":  # one table of relative positions, kept in the first layer
-            return f"{before}blk.0.attn_rel_b.{kind}"
+        if rest.startswith("positions."):  # a table of relative positions; that of all layers is kept in the first
+            return f"{before}blk.{rest.removeprefix('positions.')}.attn_rel_b.{kind}"
         if not rest.startswith("blocks."):
             return None
         _, block, inner = rest.split(".", 2)

@@ -222,7 +222,7 @@ def fill_defaults(c: ModelConfig) -> ModelConfig:
     d_head = c.d_model // c.n_heads if c.d_head is None else c.d_head
     position = c.position
     if not isinstance(position, Spec) or position.name in ("rope", "t5"):
-        position = tuple(_plain(spec, d_head) for spec in c.per_layer(c.n_layers))
+        position = tuple(_plain(spec, d_head) for spec in c.per_layer(max(c.n_layers, c.depth)))
     experts, d_ff = widths(c.mixture, c.n_layers, default_width(c.d_model, c.gated) if c.d_ff is None else c.d_ff)
     return replace(
         c,
@@ -245,7 +245,7 @@ def fill_defaults(c: ModelConfig) -> ModelConfig:
 def _plain(spec: Spec, d_head: int) -> Spec:
     """RoPE with its base, width and magnitude written out; T5's biases with their buckets."""
     if spec.name == "t5":
-        return get("t5", **{"n_buckets": 32, "max_distance": 128, **spec.options, "std": 0.02})
+        return get("t5", **{"n_buckets": 32, "max_distance": 128, "table": 0, **spec.options, "std": 0.02})
     if spec.name != "rope":
         return spec
     options = {k: v for k, v in spec.options.items() if k == "pairing"}

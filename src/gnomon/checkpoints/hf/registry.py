@@ -108,7 +108,7 @@ def fill_defaults(config: ModelConfig) -> ModelConfig:
 def canonical(config: ModelConfig) -> ModelConfig:
     """The same, one spelling for everything that computes alike, and without what only matters in training."""
     c = fill_defaults(config)
-    per_layer, d_head = c.per_layer(c.n_layers), c.d_head or 0
+    per_layer, d_head = c.per_layer(max(c.n_layers, c.depth)), c.d_head or 0
     at_input = c.at_input.acts == "input"
     inner = tuple(_options(spec, d_head) for spec in per_layer)
     position: Any = _options(c.at_input) if at_input and c.input_position is None else inner

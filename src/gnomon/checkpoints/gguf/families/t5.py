@@ -1,8 +1,11 @@
-"""T5 and mT5: an encoder and a decoder with one table of relative biases each; scores are not divided.
+"""T5, mT5 and UMT5: an encoder and a decoder with relative biases; scores are not divided.
+
+A stack has one table of biases, or one for each layer (UMT5), which llama.cpp knows by the tensors.
 
 Two kinds are computed: 1.0, with ReLU and the table of tokens as its head, and 1.1, gated, with a head of its own.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +14,7 @@ from gnomon.checkpoints.gguf.keys import Keys
 from gnomon.errors import BadInput, BadValue
 from gnomon.models import ModelConfig
 from gnomon.positions import get
+from gnomon.positions.t5 import tables
 
 BUCKETS, DISTANCE = "attention.relative_buckets_count", 128  # the file does not say the distance
 FIXED = {**PLAIN, "norm": "rmsnorm", "attention_scale": 1.0}
@@ -22,18 +26,23 @@ def read_stack(keys: Keys, found: Mapping[str, Any]) -> dict[str, Any]:
     if keys.get("attention.layer_norm_epsilon", float, found["norm_eps"]) != found["norm_eps"]:  # converters write both
         raise BadInput(f"{keys.path}: its two keys of a norm's epsilon say different things")
     gated = "enc.blk.0.ffn_gate.weight" in keys.tensors
+    table = get("t5", n_buckets=keys.get(BUCKETS, int), max_distance=DISTANCE)
+    own = sum(re.fullmatch(r"(enc|dec)\.blk\.[1-9]\d*\.attn_rel_b\.weight", name) is not None for name in keys.tensors)
+    deepest = max(found["n_layers"], keys.get("decoder_block_count", int, 0))
     return {
         "gated": gated,
         "activation": "gelu_tanh" if gated else "relu",
-        "position": get("t5", n_buckets=keys.get(BUCKETS, int), max_distance=DISTANCE),
+        "position": tables(table, deepest) if own else table,
     }
 
 
 def write_stack(c: ModelConfig) -> dict[str, Any]:
     """The same as keys."""
-    specs = c.per_layer(c.n_layers)
+    specs = c.per_layer(max(c.n_layers, c.depth))
     if specs[0].name != "t5":
         raise BadValue(f"position = {specs[0].name}: the family has T5's biases")
+    if 1 < len(set(specs)) < len(specs):
+        raise BadValue("position: some layers share a table of biases; the family has one for all, or one for each")
     return {BUCKETS: specs[0].options.get("n_buckets", 32)}
 
 

@@ -12,6 +12,7 @@ from gnomon.checkpoints.hf.table import Line, line
 from gnomon.errors import BadInput, unknown
 from gnomon.models import ModelConfig
 from gnomon.positions import get
+from gnomon.positions.t5 import tables
 
 
 def read_t5(keys: Keys) -> ModelConfig:
@@ -19,10 +20,12 @@ def read_t5(keys: Keys) -> ModelConfig:
     return read(keys, keys.get("scale_decoder_outputs", bool, keys.get("tie_word_embeddings", bool, True)), "relu")
 
 
-def read(keys: Keys, scaled: bool, usual: str) -> ModelConfig:
-    """A head of its own is known by its weights: newer files say "tied" even where there is one."""
-    d_model, buckets = keys.size("d_model"), keys.size("relative_attention_num_buckets", default=32)
-    distance = keys.size("relative_attention_max_distance", default=128)
+def read(keys: Keys, scaled: bool, usual: str, shared: bool = True) -> ModelConfig:
+    """A head of its own is known by its weights: newer files say "tied" even where there is one.
+
+    shared: whether all layers of a stack have one table.
+    """
+    d_model = keys.size("d_model")
     gate, _, act = keys.get("feed_forward_proj", str, usual).rpartition("-")
     if gate not in ("", "gated") or act not in ACTIVATIONS:
         raise BadInput(f"{keys.file}: {unknown('feed_forward_proj', act, ACTIVATIONS)}, with or without 'gated-'")
@@ -33,19 +36,25 @@ def read(keys: Keys, scaled: bool, usual: str) -> ModelConfig:
             f"{keys.file}: feed_forward_proj and dense_act_fn say different things, {act!r} and {declared!r}"
         )
     n_layers = keys.size("num_layers", most=LAYERS)
+    n_decoder_layers = keys.size("num_decoder_layers", default=None, most=LAYERS) or n_layers
+    table = get(
+        "t5",
+        n_buckets=keys.size("relative_attention_num_buckets", default=32),
+        max_distance=keys.size("relative_attention_max_distance", default=128),
+    )
     return ModelConfig(
         architecture="encoder-decoder",
         vocab_size=keys.size("vocab_size"),
         d_model=d_model,
         n_layers=n_layers,
-        n_decoder_layers=keys.size("num_decoder_layers", default=None, most=LAYERS) or n_layers,
+        n_decoder_layers=n_decoder_layers,
         n_heads=keys.size("num_heads"),
         d_head=keys.size("d_kv", default=64),
         d_ff=keys.size("d_ff"),
         bias=False,
         norm="rmsnorm",
         attention_scale=1.0,
-        position=get("t5", n_buckets=buckets, max_distance=distance),
+        position=table if shared else tables(table, max(n_layers, n_decoder_layers)),
         gated=bool(gate),
         activation=activation,
         dropout=keys.get("dropout_rate", float, 0.1),
@@ -105,13 +114,13 @@ def _ffn(theirs: str, ours: str) -> list[Line]:
     ]
 
 
-_BIAS = "block.0.layer.0.SelfAttention.relative_attention_bias.weight"
+_BIAS = "block.*.layer.0.SelfAttention.relative_attention_bias.weight"
 _ENCODER, _DECODER = ("encoder.block.*.layer", "encoder.blocks.*"), ("decoder.block.*.layer", "decoder.blocks.*")
 
 TABLE = lines(
     line("shared.weight", "input.tokens.weight"),
-    line(f"encoder.{_BIAS}", "encoder.positions.0.weight"),
-    line(f"decoder.{_BIAS}", "decoder.positions.0.weight"),
+    line(f"encoder.{_BIAS}", "encoder.positions.*.weight"),
+    line(f"decoder.{_BIAS}", "decoder.positions.*.weight"),
     *(_attention(f"{theirs}.0.SelfAttention", f"{ours}.attention") for theirs, ours in (_ENCODER, _DECODER)),
     *(
         line(f"{theirs}.0.layer_norm.weight", f"{ours}.around_attention.norm.weight")
