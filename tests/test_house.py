@@ -370,7 +370,7 @@ def test_the_front_page_waits_for_nothing_that_python_itself_does_not():
 
 @pytest.mark.slow
 def test_a_model_class_waits_for_no_compiler_and_no_templates():
-    unwanted = ["torch._dynamo", "torch._inductor", "sympy", "jinja2", "matplotlib", "tqdm", "gnomon.checkpoints"]
+    unwanted = ["torch._dynamo", "torch._inductor", "sympy", "jinja2", "matplotlib", "gnomon.checkpoints"]
     assert brought_along("import gnomon\ngnomon.DecoderOnly\nimport gc\nassert gc.isenabled()", unwanted) == []
 
 
