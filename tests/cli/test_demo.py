@@ -56,7 +56,7 @@ def test_it_prints_the_table_the_files_a_sample_and_what_to_try(result, folder):
 @pytest.mark.slow
 def test_everything_is_kept(result, folder):
     kept = {path.name for path in folder.iterdir()}
-    pictures = {"extrapolation.png", "by_position.png"}
+    pictures = {f"{name}.{kind}" for name in ("extrapolation", "by_position") for kind in ("png", "svg")}
     assert kept == {
         "none",
         "learned",
@@ -64,6 +64,8 @@ def test_everything_is_kept(result, folder):
         "report.html",
         "report.json",
         "table.txt",
+        "table.tex",
+        "results.csv",
         "experiment.json",
         "tokenizer.json",
         "tokenizer_config.json",

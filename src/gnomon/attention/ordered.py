@@ -37,8 +37,8 @@ def ordered(
     of_a_row = (1 if alike else q.shape[0]) * H * max(1, k.shape[2])
     rows = min(stretches.STRETCH, max(LEAST, stretches.CACHED // of_a_row))
     parts = Seen(q.shape[2], k.shape[2], settings, at is k_at).stretches(rows, always=True)
-    learned = [p for p in position.parameters() if p.requires_grad]
-    if learned and torch.is_grad_enabled():
+    learned = [p for p in position.parameters() if p.requires_grad and position.acts == "score"]
+    if learned and torch.is_grad_enabled() and not torch.compiler.is_compiling():  # which cannot see into a backward
         run: Callable[..., Float] = _Learned.apply
         return run(added, parts, settings.scale_of(q), at is k_at, q, k, v, *learned).to(narrow)
     return _by_stretches(q, k, v, added, parts, settings.scale_of(q)).to(narrow)
@@ -77,7 +77,7 @@ class _Learned(torch.autograd.Function):
             dv[:, :, there] += p.transpose(-1, -2) @ do
             dq[:, :, here] = (ds @ near_k) * ctx.scale
             dk[:, :, there] += (ds.transpose(-1, -2) @ near_q) * ctx.scale
-            d_mask = ds if mask.shape[0] == ds.shape[0] else ds.sum(0, keepdim=True)
+            d_mask = ds.sum_to_size(mask.shape)
             for total, grad in zip(
                 sums, torch.autograd.grad(mask, ctx.learned, d_mask, allow_unused=True), strict=True
             ):

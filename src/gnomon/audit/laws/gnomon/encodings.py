@@ -99,7 +99,9 @@ def casting_moves_no_position(s: SmallModel) -> Evidence:
             got.append(tables(cast, at))
         want.append(tables(twin, at))
         fault.append(tables(twin, round_positions(at)))
-    return make_evidence(flatten(*got), flatten(*want), flatten(*fault), slack=1e-6)  # kernels round apart
+    computed, right, wrong = flatten(*got), flatten(*want), flatten(*fault)
+    rounded = 0.0 if torch.equal(right, wrong) else 1e-6  # the compiled rotation, which autocast bypasses, rounds apart
+    return make_evidence(computed, right, wrong, slack=rounded)
 
 
 @small_law(
