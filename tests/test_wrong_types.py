@@ -366,9 +366,6 @@ def test_a_natural_wrong_type_is_an_error_of_ours(name, tmp_path, monkeypatch):
     assert raw_errors(name) == []
 
 
-X = torch.ones(1, 3, 8)
-
-
 # ------------------------------------------------------------------ and the words say how to make the right one
 
 
@@ -391,7 +388,7 @@ X = torch.ones(1, 3, 8)
         (lambda: gn.audit.LAWS[5], "unknown law 5"),
         (lambda: gn.presets()["mini-lama"], "unknown preset 'mini-lama': did you mean 'mini-llama'"),
         (lambda: gn.models.PRESETS["mini-lama"], "did you mean 'mini-llama'"),
-        (lambda: gn.MultiHeadAttention(8, 2)(X, of("rope"), [5, 6, 7]), r"tables.*at=gn\.Layout\.placed"),
+        (lambda: gn.MultiHeadAttention(16, 2)(X, of("rope"), [5, 6, 7]), r"tables.*at=gn\.Layout\.placed"),
         (lambda: gn.Beam(1.5), "width must be a whole number, got 1.5"),
         (lambda: decoder().generate("x", seed="x"), "a seed must be a whole number, got 'x'"),
         (lambda: decoder().generate("x", strategy="greedy"), r"strategy must be an object such as Greedy\(\)"),

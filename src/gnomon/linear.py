@@ -6,6 +6,7 @@ large         oneDNN, which torch brings along: it uses the vector instructions 
 all others    torch.nn.functional.linear
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -42,7 +43,8 @@ def many_rows(x: Float, weight: Float, bias: Float | None = None) -> Float:
     if not _large(x, weight, bias):
         return F.linear(x, weight, bias)
     if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (x, weight, bias)):
-        return _OneDNN.apply(x, weight, bias)  # type: ignore[no-untyped-call]
+        run: Callable[..., Float] = _OneDNN.apply
+        return run(x, weight, bias)
     return _product(x, weight, bias)
 
 

@@ -1,5 +1,6 @@
 """Masks and biases of distance: one number per distance and head in place of a T x S matrix."""
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -34,7 +35,8 @@ def toeplitz(
     seen = Seen(q.shape[2], k.shape[2], settings, at is k_at)
     if by_distance.requires_grad and torch.is_grad_enabled():
         k, v = share_heads(k, q.shape[1]), share_heads(v, q.shape[1])
-        out = _LearnedToeplitz.apply(q, k, v, by_distance, settings.scale_of(q), seen)  # type: ignore[no-untyped-call]
+        run: Callable[..., Float] = _LearnedToeplitz.apply
+        out = run(q, k, v, by_distance, settings.scale_of(q), seen)
     else:
         out = _attend_in_stretches(q, k, v, by_distance, settings.scale_of(q), seen)
     return out.to(narrow)

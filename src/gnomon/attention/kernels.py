@@ -114,7 +114,8 @@ def _in_blocks(
         return block(split, whole, at, slice(0, T))
     parts = [slice(i, min(i + n, T)) for i in range(0, T, n)]
     trained = (p for p in learned if p.requires_grad)
-    return _Blocks.apply(block, parts, at, len(split), len(whole), *split, *whole, *trained)  # type: ignore[no-untyped-call]
+    run: Callable[..., Float] = _Blocks.apply
+    return run(block, parts, at, len(split), len(whole), *split, *whole, *trained)
 
 
 class _Blocks(torch.autograd.Function):
