@@ -8,12 +8,7 @@ from gnomon.cli.lab_extension import show, teller
 from gnomon.cli.options import (
     TOKENS,
     TakesModel,
-    device_option,
-    import_option,
-    json_option,
-    lang_option,
-    quiet_option,
-    threads_option,
+    reading_options,
 )
 from gnomon.glossary import words
 
@@ -26,12 +21,7 @@ from gnomon.glossary import words
 @click.option("--documents", type=click.IntRange(2), default=2, show_default=True, help="Texts that are read.")
 @click.option("--minutes", type=float, default=10.0, show_default=True, help="To spend; what does not fit is listed.")
 @click.option("--output", "-o", type=click.Path(path_type=Path), help="Keep the evidence in this .json file.")
-@device_option
-@threads_option
-@import_option
-@lang_option
-@json_option
-@quiet_option
+@reading_options
 def command(
     model: str,
     to: int,

@@ -9,12 +9,7 @@ from gnomon.cli.config import plain_settings
 from gnomon.cli.options import (
     TOKENS,
     TakesModel,
-    device_option,
-    import_option,
-    json_option,
-    lang_option,
-    quiet_option,
-    threads_option,
+    reading_options,
 )
 from gnomon.cli.position_change import FORMATS, before_and_after, measure_options, report, save
 from gnomon.glossary import message
@@ -31,12 +26,7 @@ TAKEN = ("model", "to", "method", "trained", "kind")  # what the arguments say
 @click.option("--trained", type=TOKENS, help="Length it was trained to.  [default: what its files say]")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of the method: beta_fast=16.")
 @measure_options
-@device_option
-@threads_option
-@import_option
-@lang_option
-@json_option
-@quiet_option
+@reading_options
 def command(
     model: str,
     to: int,

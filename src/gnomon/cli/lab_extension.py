@@ -11,12 +11,7 @@ from gnomon.cli.lab_tasks import factors
 from gnomon.cli.options import (
     TOKENS,
     TakesModel,
-    device_option,
-    import_option,
-    json_option,
-    lang_option,
-    quiet_option,
-    threads_option,
+    reading_options,
 )
 from gnomon.cli.output import print_json
 from gnomon.glossary import Words, words
@@ -32,12 +27,7 @@ from gnomon.glossary import Words, words
 @click.option("--trials", type=click.IntRange(0), default=2, show_default=True, help="Passkeys at each depth; 0: none.")
 @click.option("--tune", type=click.IntRange(0), default=0, show_default=True, help="Also after so many training steps.")
 @click.option("--output", "-o", type=click.Path(path_type=Path), help="Keep the rows in this .json file.")
-@device_option
-@threads_option
-@import_option
-@lang_option
-@json_option
-@quiet_option
+@reading_options
 def command(
     model: str,
     factors: tuple[float, ...],

@@ -169,6 +169,14 @@ import_option = click.option(
 )
 
 
+def reading_options(command: Callable[..., object]) -> Callable[..., object]:
+    """What every command takes that reads with a model and reports: where, how, in which language, in which form."""
+    options = (device_option, threads_option, import_option, lang_option, json_option, quiet_option)
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 def config_options(example: str) -> Callable[[Callable[..., object]], Callable[..., object]]:
     """Add `--config FILE` and `--set KEY=VALUE`, given to the command as `config_file` and `settings`.
 
@@ -208,6 +216,7 @@ __all__ = [
     "json_option",
     "lang_option",
     "quiet_option",
+    "reading_options",
     "saved_dtype_option",
     "seed_option",
     "threads_option",

@@ -7,12 +7,7 @@ import click
 from gnomon.cli.config import plain_settings
 from gnomon.cli.options import (
     TakesModel,
-    device_option,
-    import_option,
-    json_option,
-    lang_option,
-    quiet_option,
-    threads_option,
+    reading_options,
 )
 from gnomon.cli.position_change import FORMATS, before_and_after, measure_options, report, save
 from gnomon.glossary import message
@@ -30,12 +25,7 @@ from gnomon.glossary import message
     "--length", type=click.IntRange(min=2), help="Tokens to measure.  [default: the trained length, at most 1024]"
 )
 @measure_options
-@device_option
-@threads_option
-@import_option
-@lang_option
-@json_option
-@quiet_option
+@reading_options
 def command(
     model: str,
     position: str,

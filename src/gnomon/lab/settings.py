@@ -47,6 +47,10 @@ class Size:
     init_std: float = 0.088
     position_dim: int = 32  # channels beside the token's where position is concatenated
 
+    def settings(self, combine: Combine = "add") -> dict[str, Any]:
+        """As a model takes them; position_dim goes with a concatenation only."""
+        return asdict(self) | {"combine": combine, "position_dim": self.position_dim if combine == "concat" else None}
+
 
 @dataclass(frozen=True)
 class Recipe:

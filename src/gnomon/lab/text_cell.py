@@ -20,6 +20,7 @@ from gnomon.data import Corpus, LMBatches, Tokenizer, TokenStore, long_documents
 from gnomon.data.store import Ints
 from gnomon.errors import BadInput, BadValue
 from gnomon.lab.cell import Cell, Result, Tell
+from gnomon.lab.drawing import draw_model
 from gnomon.lab.protocols import has_positions, nats_per_token
 from gnomon.lab.settings import LabSettings, Recipe, Size, parse_list
 from gnomon.models import DecoderOnly, extend
@@ -91,20 +92,7 @@ class TextCell(Cell):
     def build(self, tokenizer: Tokenizer) -> DecoderOnly:
         """The model before training."""
         specs = LabSettings(positions=(self.position,), train_length=self.length).fitted(self.position)
-        size = self.model
-        torch.manual_seed(self.seed)
-        return DecoderOnly(
-            tokenizer.vocab_size,
-            size.d_model,
-            size.n_layers,
-            size.n_heads,
-            d_ff=size.d_ff,
-            position=specs[0] if len(specs) == 1 else list(specs),
-            activation=size.activation,
-            norm=size.norm,
-            embed_scale=size.embed_scale,
-            init_std=size.init_std,
-        )
+        return draw_model(tokenizer.vocab_size, specs, self.seed, **self.model.settings())
 
     def fit(self, model: DecoderOnly, store: TokenStore, tell: Tell) -> float:
         """Train it; returns the last loss in nats per token."""

@@ -18,6 +18,7 @@ from gnomon.data.files import cache_folder
 from gnomon.device import resolve_device
 from gnomon.errors import BadInput
 from gnomon.lab.cell import Cell, Result, Tell, restored
+from gnomon.lab.drawing import draw_model
 from gnomon.lab.protocols import (
     Targets,
     choose_targets,
@@ -240,25 +241,9 @@ def run(cell: TrialCell, folder: Path, tell: Tell) -> TrialResult:
 
 
 def build(settings: LabSettings, trial: Trial, tokenizer: Tokenizer) -> DecoderOnly:
-    """The trial's model. All trials of one seed begin with the same weights but for position: an encoding draws its
-    own from a stream of its own."""
-    size = settings.model
-    position = [spec.fitted(tokenizer) for spec in settings.fitted(trial.position)]
-    torch.manual_seed(trial.seed)
-    return DecoderOnly(
-        tokenizer.vocab_size,
-        size.d_model,
-        size.n_layers,
-        size.n_heads,
-        position=position[0] if len(position) == 1 else position,
-        combine=trial.combine,
-        position_dim=size.position_dim if trial.combine == "concat" else None,
-        d_ff=size.d_ff,
-        activation=size.activation,
-        norm=size.norm,
-        embed_scale=size.embed_scale,
-        init_std=size.init_std,
-    )
+    """The trial's model."""
+    specs = [spec.fitted(tokenizer) for spec in settings.fitted(trial.position)]
+    return draw_model(tokenizer.vocab_size, specs, trial.seed, **settings.model.settings(trial.combine))
 
 
 def position_weights(model: DecoderOnly) -> set[str]:

@@ -53,17 +53,22 @@ def wanted() -> bool:
     return os.environ.get("GNOMON_NATIVE", "auto") != "off"
 
 
+def open_compiled(file: Path, version: str, wanted: int) -> ctypes.CDLL | None:
+    """A compiled file, if it is there and was made of this source: its function `version` says so."""
+    if not file.is_file():
+        return None
+    try:
+        loaded = ctypes.CDLL(str(file))
+        return loaded if getattr(loaded, version)() == wanted else None
+    except (OSError, AttributeError):
+        return None
+
+
 @cache
 def library() -> Library | None:
     """The compiled products, or None where there are none to be had."""
     plain = os.environ.get("GNOMON_NATIVE", "auto") == "plain"
-    if not wanted() or not LIBRARY.is_file():
-        return None
-    try:
-        loaded = ctypes.CDLL(str(LIBRARY))
-        if loaded.gnomon_abi() != ABI:  # compiled from an older source
-            return None
-    except (OSError, AttributeError):
+    if not wanted() or (loaded := open_compiled(LIBRARY, "gnomon_abi", ABI)) is None:
         return None
     if not loaded.gnomon_vectors(VECTORS.get(os.environ.get("GNOMON_NATIVE", "auto"), 2)) and not plain:
         return None

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from gnomon.native import in_memory, openmp, watched
+from gnomon.native import in_memory, open_compiled, openmp, watched
 from gnomon.native.build import FLASH
 from gnomon.shapes import Float
 
@@ -68,13 +68,7 @@ class Library:
 def library() -> Library | None:
     """The compiled attention, or None where there is none to be had."""
     level = LEVELS.get(os.environ.get("GNOMON_NATIVE", "auto"))
-    if level is None or not FLASH.is_file():
-        return None
-    try:
-        loaded = ctypes.CDLL(str(FLASH))
-        if loaded.gnomon_flash_abi() != ABI:  # compiled from an older source
-            return None
-    except (OSError, AttributeError):
+    if level is None or (loaded := open_compiled(FLASH, "gnomon_flash_abi", ABI)) is None:
         return None
     if (found := loaded.gnomon_flash_vectors(level)) < min(level, 1):  # PyTorch has vectors where this has none
         return None

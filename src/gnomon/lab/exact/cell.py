@@ -1,8 +1,8 @@
 """One model on one task: trained on short questions, asked longer ones. A pure function of its settings."""
 
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,13 +12,13 @@ import torch
 
 from gnomon.errors import BadValue
 from gnomon.lab.cell import Cell, Result, Tell
+from gnomon.lab.drawing import draw_model
 from gnomon.lab.exact.answers import Scores, answered
 from gnomon.lab.exact.examples import CHECKING, SPECIAL, Split, rows, stretches
 from gnomon.lab.exact.settings import ExactRecipe, ExactSize
 from gnomon.lab.exact.tasks import exact_task
 from gnomon.lab.settings import LabSettings, parse_list
 from gnomon.models import DecoderOnly
-from gnomon.positions import Spec
 from gnomon.train import adamw, training_step, warmup_cosine
 
 CHECKS = 10  # times the in-distribution rate is looked at while training
@@ -81,18 +81,8 @@ class ExactCell(Cell):
         longest = self.split.task.example(np.random.default_rng(0), self.train_length, self.split.n_symbols)
         tokens = sum(map(len, longest)) + 3
         settings = LabSettings(positions=(self.position,), train_length=max(4, tokens))
-        specs: Sequence[Spec] = settings.fitted(self.position)
-        size = self.model
-        torch.manual_seed(self.seed)
-        return DecoderOnly(
-            SPECIAL + self.split.n_symbols,
-            size.d_model,
-            size.n_layers,
-            size.n_heads,
-            causal=size.causal,
-            position=specs[0] if len(specs) == 1 else list(specs),
-            init_std=size.init_std,
-        )
+        specs = settings.fitted(self.position)
+        return draw_model(SPECIAL + self.split.n_symbols, specs, self.seed, **asdict(self.model))
 
     def run(self, folder: Path, tell: Tell) -> Result:
         """Train and ask."""

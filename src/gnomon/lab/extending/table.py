@@ -90,8 +90,10 @@ class Bench:
     def __post_init__(self) -> None:
         self.table = ExtensionTable(self.trained)
 
-    def keep(self, **row: Any) -> Row:
-        """A new row."""
+    def keep(self, method: str, to: int, measure: str, context: int, value: float, **more: Any) -> Row:
+        """A new row; what it does not say is empty."""
+        row: Row = {"method": method, "factor": to / self.trained, "to": to, "measure": measure, "context": context}
+        row |= {"depth": None, "value": value, "against_crop": None, "least": None, "most": None, "steps": 0, **more}
         self.table.append(row)
         self.hear(row)
         return row
@@ -102,19 +104,8 @@ class Bench:
         if method == AS_TRAINED and context == self.trained:
             self._crop = values
         change = (None, None, None) if self._crop is None else paired(values, self._crop)
-        return self.keep(
-            method=method,
-            factor=to / self.trained,
-            to=to,
-            measure="loss",
-            context=context,
-            depth=None,
-            value=float(values.mean()),
-            against_crop=change[0],
-            least=change[1],
-            most=change[2],
-            steps=steps,
-        )
+        beside = dict(zip(("against_crop", "least", "most"), change, strict=True))
+        return self.keep(method, to, "loss", context, float(values.mean()), steps=steps, **beside)
 
     def passkeys(self, model: DecoderOnly, method: str, to: int, context: int, trials: int) -> None:
         """Hide keys at every depth."""
@@ -122,35 +113,11 @@ class Bench:
         for depth in DEPTHS:
             share = rate(model, filler, context, depth, trials)
             if share is not None:
-                self.keep(
-                    method=method,
-                    factor=to / self.trained,
-                    to=to,
-                    measure="passkey",
-                    context=context,
-                    depth=depth,
-                    value=share,
-                    against_crop=None,
-                    least=None,
-                    most=None,
-                    steps=0,
-                )
+                self.keep(method, to, "passkey", context, share, depth=depth)
 
     def stepwise(self, model: DecoderOnly, method: str, to: int, context: int) -> None:
         """Read with a cache beside at once."""
-        self.keep(
-            method=method,
-            factor=to / self.trained,
-            to=to,
-            measure="stepwise",
-            context=context,
-            depth=None,
-            value=stepwise(model, self.texts.rows[0], context),
-            against_crop=None,
-            least=None,
-            most=None,
-            steps=0,
-        )
+        self.keep(method, to, "stepwise", context, stepwise(model, self.texts.rows[0], context))
 
 
 def extension(
